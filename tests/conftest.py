@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ def pytest_configure() -> None:
     writable = MEMORY.is_dir() and os.access(MEMORY, os.W_OK)
     if writable and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+        tempfile.tempdir = str(MEMORY)
 
 
 NO_POSTGRES = "PostgreSQL is not installed: see CONTRIBUTING.md"

@@ -21,6 +21,8 @@ ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_worker_niceness": "0",  # Ray's default is 15
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # A machine that refuses five connections is dead; asked every 3 seconds, that takes 15.
+    "RAY_health_check_period_ms": "500",
 }
 
 
@@ -59,6 +61,16 @@ class Machine:
             start_new_session=True,
         )
 
+    def wait_until_it_listens(self, port: int, seconds: float = 200) -> None:
+        """The head answers others before it is up itself."""
+        deadline = time.monotonic() + seconds
+        while True:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                return
+            assert self.process.poll() is None, Path(self._log.name).read_text()
+            assert time.monotonic() < deadline, Path(self._log.name).read_text()
+            time.sleep(0.1)
+
     def wait_until_up(self, seconds: float = 200) -> None:
         deadline = time.monotonic() + seconds
         while "Ray runtime started" not in (text := Path(self._log.name).read_text()):
@@ -89,9 +101,10 @@ def two_machines() -> Iterator[tuple[str, Machine]]:
         port = address.rpartition(":")[2]
         head = ["--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}"]
         machines.append(Machine(folder, "head", *head))
-        machines[0].wait_until_up()
+        machines[0].wait_until_it_listens(int(port))
         machines.append(Machine(folder, "second", f"--address={address}"))
-        machines[1].wait_until_up()
+        for machine in machines:
+            machine.wait_until_up()
         yield address, machines[1]
     finally:
         for machine in machines:

@@ -64,7 +64,8 @@ class Server:
         """A fresh one, not yet started."""
         programs = binaries()
         assert programs is not None
-        folder = Path(tempfile.mkdtemp(prefix="tp-pg-"))
+        place = os.environ.get("PYTEST_DEBUG_TEMPROOT")  # in memory, see tests/conftest.py
+        folder = Path(tempfile.mkdtemp(prefix="tp-pg-", dir=place))
         folder.chmod(0o755)
         word = folder / "word"
         word.write_text(PASSWORD)

@@ -105,8 +105,9 @@ def litestar_times() -> list[float]:
 def own_times() -> list[float]:
     """The whole application of the service, without its agent."""
     from tests.integration.service.houses import House
-    from tidepull.service.app import App, Call
+    from tidepull.service.app import App
     from tidepull.service.handlers import OPERATIONS
+    from tidepull.service.operations import Call
 
     async def choose(_: Call) -> Answer:
         return ANSWER

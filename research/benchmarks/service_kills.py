@@ -124,7 +124,6 @@ def audited(path: str | Path, heard: Heard) -> list[str]:
         records = list(agent._commands.ledger.tail(0))
         labels = [label for label, _ in agent.state().arms]
         differences = agent._commands.state.differences
-        ids = {record.name: agent._commands.decisions.id(record.seq) for record in records}
     decisions = {record.name: record for record in records if record.kind is Kind.DECISION}
     paid = {record.ref: record for record in records if record.kind is Kind.REWARD}
     faults = (
@@ -157,7 +156,7 @@ def audited(path: str | Path, heard: Heard) -> list[str]:
                 )
         else:
             arm, _, propensity = Choice.head(record.body)
-            there = {"id": ids[name], "arm": labels[arm], "propensity": propensity, "at": record.at}
+            there = {"id": name, "arm": labels[arm], "propensity": propensity, "at": record.at}
             if any(said[field] != value for field, value in there.items()):
                 faults.append(f"changed: {name} was told {said}, the ledger has {there}")
         before = heard.begun[what, name]

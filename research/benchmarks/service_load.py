@@ -88,7 +88,8 @@ def server(folder: str, pipe: Any, bare: bool) -> None:
 
     import uvicorn
 
-    from tidepull.service.server import RequestTimeouts, Server
+    from tidepull.service.connections import Connections
+    from tidepull.service.server import Server
 
     spent = Spent()
     app = bare_app(Path(folder), spent) if bare else real_app(folder, spent)
@@ -96,7 +97,7 @@ def server(folder: str, pipe: Any, bare: bool) -> None:
         app,
         host="127.0.0.1",
         port=0,
-        http=RequestTimeouts,
+        http=Connections(1000).make,  # type: ignore[arg-type]
         log_config=None,
         access_log=False,
         ws="none",
@@ -118,7 +119,7 @@ def real_app(folder: str, spent: Spent) -> Any:
     """The service, with a watch on its parts."""
     from tidepull.agent.agent import Agent
     from tidepull.service import app as door
-    from tidepull.service.app import Operation
+    from tidepull.service.operations import Operation
     from tidepull.service.server import ServerConfig, prepare
 
     Agent.choose_ahead = spent.timed("deciding", Agent.choose_ahead)  # type: ignore[method-assign]

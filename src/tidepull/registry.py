@@ -187,7 +187,12 @@ class Registry(Generic[T]):
 
     def resolve(self, named: Named) -> tuple[Entry[T], Parameters]:
         """Entry and validated parameters of an id or an `(id, {parameters})` pair."""
-        id, values = (named, {}) if isinstance(named, str) else named
+        pair = (named, {}) if isinstance(named, str) else named
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ParameterError(
+                f"a {self._noun} is an id or an (id, {{parameters}}) pair, got {named!r}"
+            )
+        id, values = pair
         entry = self.entry(id)
         if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
             raise ParameterError(
@@ -209,8 +214,7 @@ def require_members(value: Any, noun: str, members: tuple[str, ...]) -> None:
     if missing:
         raise ProblemError(
             f"a {noun} is an id, an (id, {{parameters}}) pair, or an object with "
-            f"{', '.join(members)}; "
-            f"{type(value).__name__} has no {missing[0]}"
+            f"{', '.join(members)}; {type(value).__name__} has no {missing[0]}"
         )
 
 

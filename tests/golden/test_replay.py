@@ -289,6 +289,7 @@ def played(name: str, folder: Path) -> dict[str, Any]:
     with Agent(path, training="inline", now=time, snapshot_every=100, **given) as agent:
         answers = list(play(agent, time))
         told = shown(agent)
+        agent.close(save=False)  # so that the ledger has what was done, and no more
     found = rows(path)
     shutil.copyfile(path, copy)
     drop_snapshots(copy)

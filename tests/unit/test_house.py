@@ -82,11 +82,10 @@ PRIVATE_OUTSIDE_UNIT: dict[str, str] = {
     "integration/cli/test_reproduce.py": "runs one part of `tidepull reproduce`",
     "integration/experiments/test_ray_flow.py": "sets the clock of the flow control",
     "integration/service/neighbourhood.py": "lets two processes look like two machines",
-    "integration/service/test_attacks.py": "lets tokens be read again at once",
     "integration/service/test_personalizer.py": "lets actions be described again at once",
     "integration/service/test_server.py": "reads the ledger that a killed server left",
     "integration/service/test_service.py": "counts open agents",
-    "integration/service/test_tokens.py": "lets tokens be read again at once",
+    "integration/service/test_tokens.py": "lets a snapshot be due soon",
     "property/simulation/audit.py": "compares records and states, which no public call shows",
     "property/simulation/loop.py": "asyncio's own hooks for an event loop",
 }

@@ -140,9 +140,7 @@ TARGETS = (
         (
             "policies/guard.py",
             "policies/checks.py",
-            "policies/checks.py",
-            "policies/seal.py",
-            "snapshots.py",
+            "state.py",
         ),
         (
             "tests/unit/policies/test_guard.py",

@@ -6,16 +6,19 @@ step that fails leaves the state dirty: the next call reads it from the ledger a
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -29,16 +32,16 @@ from tidepull.agent.insight import (
     AgentReport,
     AgentStatus,
     Insight,
-    LedgerCheck,
-    check_ledger,
     status_of,
 )
 from tidepull.agent.ledger import ledger_at
+from tidepull.agent.ledger.base import Ledger
+from tidepull.agent.ledger_check import LedgerCheck, check_ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
 from tidepull.agent.records import Choice, DecisionGroup, Kind
 from tidepull.agent.settings import AgentSettings, load_settings
-from tidepull.errors import LedgerError, ParameterError, RewardError
+from tidepull.errors import LedgerError, ParameterError, RewardError, TidepullError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
 
@@ -46,12 +49,28 @@ if TYPE_CHECKING:
     from tidepull.agent.ledger.postgres import Place
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 SETTLED_AT_A_TIME = 8
 """Overdue decisions that are settled in one piece of work, about 3 ms with `tide`."""
 
+_LOG = logging.getLogger("tidepull")
 _LARGEST = 1e15
 _GROUPS = {int(group): group.name.lower() for group in DecisionGroup}
+
+
+def _one_at_a_time(
+    method: Callable[Concatenate[Agent, P], T],
+) -> Callable[Concatenate[Agent, P], T]:
+    """A change of an agent that may replay its ledger beside the steps, while no other such change
+    is under way."""
+
+    @wraps(method)
+    def change(self: Agent, /, *args: P.args, **given: P.kwargs) -> T:
+        with self._changing:
+            return method(self, *args, **given)
+
+    return change
 
 
 class Agent:
@@ -181,6 +200,7 @@ class Agent:
             "default_reward": default_reward, "on_duplicate": on_duplicate, "retention": retention,
         }  # fmt: skip
         self._lock = threading.Lock()
+        self._changing = threading.Lock()  # held by changes that replay beside the steps
         self._owner = os.getpid()
         self._closed = False
         self._every, self._mode = snapshot_every, training
@@ -195,6 +215,7 @@ class Agent:
         except BaseException:
             ledger.close()
             raise
+        self._release = weakref.finalize(self, _release_dropped, ledger, self._owner)
         if training == "inline":
             self._work_all()
         elif training == "background" and self.upgrading is not None:
@@ -516,7 +537,7 @@ class Agent:
         """Add an arm, or a retired one again.
 
         If the capacity is exceeded, the policy is rebuilt from the ledger with twice the capacity.
-        That takes as long as a replay.
+        That takes as long as a replay; other threads decide meanwhile.
 
         Parameters
         ----------
@@ -623,20 +644,29 @@ class Agent:
             {"op": "describe", "label": label, "features": features_of(label, features)}, at
         )
 
+    @_one_at_a_time
     def _change(self, change: dict[str, Any], at: Any) -> None:
+        commands = self._commands
         with self._lock:
             self._ready()
-            record = self._commands.change_arms(change, at)
-        self._commands.flush(record.seq)
+            rebuild = commands.prepare_arms(change)
+        if rebuild is not None:
+            rebuild.catch_up(commands.ledger)
+        with self._lock:
+            self._ready()
+            record = commands.change_arms(change, at, rebuild)
+        commands.flush(record.seq)
 
     # ---- another policy, or another release of it
 
+    @_one_at_a_time
     def upgrade(self, policy: Named | None = None) -> None:
         """Make the policy anew by replaying the ledger: in its newest form, or another policy.
 
         Ids, pending rewards, arms and the control group stay. Decisions whose records are gone
         (`forget`, `compact`) are not learnt again; `explain` says how many. An agent of an earlier
-        release does this by itself at its first call. It takes as long as a replay.
+        release does this by itself at its first call. It takes as long as a replay; unless the
+        agent is of an earlier release, other threads decide meanwhile.
 
         Parameters
         ----------
@@ -648,22 +678,30 @@ class Agent:
         ParameterError
             If there is no such policy, or a parameter is invalid.
         """
+        commands = self._commands
         with self._lock:
-            stale = self._commands.state.stale
+            stale = commands.state.stale
             self._ready()
-            record = None
-            if policy is not None or not stale:  # else the upgrade is done
-                record = self._commands.upgrade(policy)
-        if record is not None:
-            self._commands.flush(record.seq)
+            done = policy is None and stale
+            rebuild = None if done else commands.prepare_upgrade(policy)
+        if rebuild is not None:
+            try:
+                rebuild.catch_up(commands.ledger)
+                with self._lock:
+                    self._ready()
+                    record = commands.upgrade(policy, rebuild)
+            finally:
+                commands.state.upgrading = None
+            if record is not None:
+                commands.flush(record.seq)
         self.save()
 
     @property
     def upgrading(self) -> tuple[int, int] | None:
         """Records replayed by an upgrade that is due or under way, and of all; None: none is."""
         state = self._commands.state
-        if state.progress is not None:
-            return state.progress
+        if state.upgrading is not None:
+            return state.upgrading.position, self._commands.ledger.last
         return (0, self._commands.ledger.last) if state.stale else None
 
     # ---- holding still, going back
@@ -681,6 +719,7 @@ class Agent:
         """Whether learning is stopped."""
         return self._commands.state.frozen
 
+    @_one_at_a_time
     def rollback(self, to: float | datetime | str | Decision) -> None:
         """Undo what was learnt after a moment or a decision.
 
@@ -692,9 +731,14 @@ class Agent:
         to : float, datetime, str or Decision
             A moment, or a decision or its id.
         """
+        commands = self._commands
         with self._lock:
             self._ready()
-            self._commands.roll_back(to)
+            rollback = commands.prepare_rollback(to)
+        state = commands.replay_rollback(rollback)
+        with self._lock:
+            self._ready()
+            commands.roll_back(rollback, state)
         self.save()
 
     def _hold(self, kind: Kind) -> None:
@@ -816,20 +860,27 @@ class Agent:
         """Return a reader for `aside`; one thread at a time may use it."""
         return LogReader(self.settings, self._commands.clock)
 
-    def rows_aside(self, insight: Insight) -> Iterator[dict[str, Any]]:
+    def rows_aside(
+        self, insight: Insight, *, before: float | datetime | str | None = None
+    ) -> Iterator[dict[str, Any]]:
         """Iterate over the decisions of a view, as `export` writes them.
 
         Parameters
         ----------
         insight : Insight
             A result of `aside`.
+        before : float, datetime or str, optional
+            Only decisions that `compact` would move.
 
         Returns
         -------
         iterator of dict
             One row for each decision.
         """
-        return table.rows(insight, self._commands.ledger, self._commands.decisions.id)
+        upto = None
+        if before is not None:
+            upto = insight.last_before(self._commands.clock.read(before))
+        return table.rows(insight, self._commands.ledger, self._commands.decisions.id, upto)
 
     def state(self) -> AgentStatus:
         """Return the settings of the agent, its arms and its counts."""
@@ -901,6 +952,7 @@ class Agent:
 
     # ---- what is kept, and for how long
 
+    @_one_at_a_time
     def forget(self, subject: str | int | UUID) -> int:
         """Delete all decisions about a subject, for good.
 
@@ -928,16 +980,17 @@ class Agent:
             self._commands.decisions.clear()
         return count
 
-    def compact(self, path: str | os.PathLike[str], before: float | datetime | str) -> int:
+    @_one_at_a_time
+    def compact(self, path: str | os.PathLike[str] | None, before: float | datetime | str) -> int:
         """Move old decisions from the ledger to a file.
 
-        What was learnt stays. Later rewards for these decisions are refused as expired. `lift` and
-        `history` no longer include them.
+        What was learnt stays. Later rewards for these decisions are refused. `lift` and `history`
+        no longer include them.
 
         Parameters
         ----------
-        path : str or os.PathLike
-            The .parquet, .jsonl or .csv file to write.
+        path : str, os.PathLike or None
+            The .parquet, .jsonl or .csv file to write. None deletes the decisions.
         before : float, datetime or str
             Moment before which decisions are moved.
 
@@ -954,17 +1007,11 @@ class Agent:
             self._commands.flush()
             ledger = self._commands.ledger
             insight = Insight(self._commands.state, ledger)
-            log = insight.log()
-            old = log.seq[log.at < moment]
-            if not len(old):
+            upto = insight.last_before(moment)
+            if not upto:
                 return 0
-            upto = int(old[-1])
-            chosen = (
-                row
-                for row, seq in zip(self.rows_aside(insight), log.seq, strict=True)
-                if seq <= upto
-            )
-            table.write(Path(path), chosen)
+            if path is not None:
+                table.write(Path(path), self.rows_aside(insight, before=moment))
             ledger.write({"archived": str(upto)})
             count = ledger.remove(upto=upto)
             self._commands.decisions.clear()
@@ -1018,10 +1065,19 @@ class Agent:
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Whether `snapshot_every` records were written since the last snapshot."""
+        """Whether `snapshot_every` records were written since the last snapshot. One that could
+        not be written is due again after a twentieth of them."""
         commands = self._commands
-        many = commands.ledger.last - commands.saved >= self._every
+        waits = commands.tried > commands.saved
+        if waits and commands.ledger.last - commands.tried <= self._every // 20:
+            return False
+        many = self.unsaved_records >= self._every
         return not commands.read_only and (many or commands.unsaved)
+
+    @property
+    def unsaved_records(self) -> int:
+        """Records since the last snapshot, which a restart replays."""
+        return self._commands.ledger.last - self._commands.saved
 
     @property
     def is_dirty(self) -> bool:
@@ -1040,8 +1096,9 @@ class Agent:
             record, written = self._commands.take()
         self._commands.flush(record.seq)
         self._commands.ledger.save(record.seq, record.at, written())
-        if self.settings.retention is not None:
-            with self._lock:
+        with self._lock:
+            self._commands.mark_saved(record.seq)
+            if self.settings.retention is not None:
                 self._commands.drop_old_contexts()
 
     def _work_all(self) -> None:
@@ -1056,14 +1113,36 @@ class Agent:
         elif self._mode == "manual" and self.snapshot_is_due:
             self.save()
 
-    def close(self) -> None:
-        """Close the ledger, so that other processes can open it; all records are durable."""
+    def close(self, *, save: bool = True) -> None:
+        """Take a snapshot and close the ledger, so that other processes can open it.
+
+        All records are durable before that. An agent that is no longer referenced closes its ledger
+        without a snapshot.
+
+        Parameters
+        ----------
+        save : bool, default: True
+            Whether to take a snapshot if there are records since the last one.
+        """
         if self._closed or self._owner != os.getpid():
             return
         self._background.close()
+        if save and self._is_worth_saving:
+            try:
+                self.save()
+            except TidepullError as error:
+                _LOG.warning("%s was closed without a snapshot: %s", self._where, error)
         with self._lock:
             self._closed = True
+            self._release.detach()
             self._commands.ledger.close()
+
+    @property
+    def _is_worth_saving(self) -> bool:
+        commands = self._commands
+        if commands.read_only or commands.dirty or commands.state.stale:
+            return False
+        return commands.ledger.last > commands.saved and self._where != "memory"
 
     def __repr__(self) -> str:
         settings = self.settings
@@ -1091,7 +1170,8 @@ class Agent:
     def _decision_of(self, pending: PendingDecision) -> Decision:
         record, commands = pending.record, self._commands
         arm, group, propensity = Choice.head(record.body)
-        id, label = commands.decisions.id(record.seq), commands.state.arms.label(arm)
+        id = record.name or commands.decisions.id(record.seq)
+        label = commands.state.arms.label(arm)
         return Decision(
             id, label, propensity, _GROUPS[group], commands.clock.datetime(record.at), record.at
         )
@@ -1105,6 +1185,13 @@ class Agent:
     def settings(self) -> AgentSettings:
         """Settings with which the agent was made."""
         return self._commands.settings
+
+
+def _release_dropped(ledger: Ledger, owner: int) -> None:
+    """Close the ledger of an agent that is not referenced any more, but not in the child of a fork:
+    its files are its parent's."""
+    if os.getpid() == owner:
+        ledger.close()
 
 
 MOST_OUTCOMES = 16

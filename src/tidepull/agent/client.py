@@ -10,11 +10,12 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from tidepull.agent import requests
-from tidepull.agent.requests import AgentRequests, HttpRequest, pause
+from tidepull.agent.requests import AgentRequests, HttpRequest, TimeLike, pause
 from tidepull.errors import MissingExtraError, ParameterError, ServiceError
 
 try:
@@ -257,7 +258,31 @@ class RemoteAgent:
     unfreeze = _blocking(AgentRequests.unfreeze)
     rollback = _blocking(AgentRequests.rollback)
     export = _blocking(AgentRequests.export)
+    forget = _blocking(AgentRequests.forget)
     delete = _blocking(AgentRequests.delete)
+
+    def compact(self, path: str | Path, before: TimeLike) -> int:
+        """Move old decisions from the service to a file.
+
+        The decisions are deleted after the file was written.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            The .jsonl, .csv or .parquet file.
+        before : float, datetime or str
+            Moment before which decisions are moved.
+
+        Returns
+        -------
+        int
+            Number of moved decisions.
+        """
+        from tidepull.agent import table
+
+        self.client.send(self.requests.export(path, before=before))
+        count = sum(1 for _ in table.read(Path(path)))
+        return self.client.send(self.requests.delete_before(before, count))
 
 
 class AsyncClient:
@@ -453,7 +478,31 @@ class AsyncRemoteAgent:
     unfreeze = _awaiting(AgentRequests.unfreeze)
     rollback = _awaiting(AgentRequests.rollback)
     export = _awaiting(AgentRequests.export)
+    forget = _awaiting(AgentRequests.forget)
     delete = _awaiting(AgentRequests.delete)
+
+    async def compact(self, path: str | Path, before: TimeLike) -> int:
+        """Move old decisions from the service to a file.
+
+        The decisions are deleted after the file was written.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            The .jsonl, .csv or .parquet file.
+        before : float, datetime or str
+            Moment before which decisions are moved.
+
+        Returns
+        -------
+        int
+            Number of moved decisions.
+        """
+        from tidepull.agent import table
+
+        await self.client.send(self.requests.export(path, before=before))
+        count = sum(1 for _ in table.read(Path(path)))
+        return await self.client.send(self.requests.delete_before(before, count))
 
 
 def _sent(error: Exception) -> bool:

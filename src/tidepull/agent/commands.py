@@ -21,13 +21,21 @@ import numpy as np
 
 from tidepull import __version__
 from tidepull import state as snapshots
-from tidepull.agent.clock import Clock, Jump
+from tidepull.agent.clock import HELD, Clock, Jump
 from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
 from tidepull.agent.ledger.base import PAGES, Ledger
-from tidepull.agent.records import Kind, Record, pack_reward, unpack_outcomes, unpack_reward
+from tidepull.agent.rebuild import Rebuild, Spans, is_within
+from tidepull.agent.records import (
+    Kind,
+    Record,
+    link,
+    pack_reward,
+    unpack_outcomes,
+    unpack_reward,
+)
 from tidepull.agent.schema import plain_context, require_same_kind
 from tidepull.agent.settings import AgentSettings
-from tidepull.agent.state import AgentState, DecisionInputs, load_state
+from tidepull.agent.state import AgentState, DecisionInputs, load_state, replay
 from tidepull.errors import (
     ArmError,
     ConflictError,
@@ -57,6 +65,15 @@ class Stamp(NamedTuple):
     now: float
 
 
+class Rollback(NamedTuple):
+    """A rollback to the state after record `after`: what it takes back, and the last record when it
+    was asked for."""
+
+    after: int
+    erased: Spans
+    upto: int
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """The arguments of `Agent.choose`, for `CommandHandler.decide_all`. A `deferred` decision
@@ -80,6 +97,7 @@ LOOKED_AT = 8
 """Decisions that were paid in time and are passed over, for each one that may be settled."""
 
 _LOG = logging.getLogger("tidepull")
+_LAST = 2**62  # a number that no record has
 _AS_JSON = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -108,11 +126,15 @@ class CommandHandler:
 
     def reload(self) -> None:
         """Read the state from the ledger."""
-        self._latest = 0  # all that is read from the ledger is safe
+        state = load_state(self.settings, self._salt, self.clock, self.ledger, self.erased())
+        self._install(state)
+
+    def _install(self, state: AgentState) -> None:
+        """Go on from a state after all records of the ledger, which are safe."""
+        self._latest = 0
+        self._hash = next((record.hash for record in self.ledger.tail(self.ledger.safe - 1)), b"")
         self._read = self.ledger.safe  # up to which number records were read, and not made since
-        self.state: AgentState = load_state(
-            self.settings, self._salt, self.clock, self.ledger, self.erased()
-        )
+        self.state: AgentState = state
         self.decisions = Decisions(self.ledger, self._salt)
         self._overdue: deque[Record] = deque()  # the next decisions to settle, oldest first
         self._next_due = -math.inf
@@ -127,7 +149,7 @@ class CommandHandler:
         )
         self._jumps = [(seq, jump.seconds) for seq, jump in notes if jump.state == "believed"]
         saved = self.ledger.snapshots()
-        self.saved = saved[0] if saved else 0
+        self.saved = self.tried = saved[0] if saved else 0
         self.unsaved = False  # whether a snapshot is due whatever the number of records
         self._broken = False
 
@@ -149,11 +171,18 @@ class CommandHandler:
         if self.state.stale:
             self.upgrade()
 
-    def upgrade(self, policy: Named | None = None) -> Record | None:
+    def prepare_upgrade(self, policy: Named | None) -> Rebuild:
+        """A policy to be made anew beside the one that decides."""
+        rebuild = self.state.rebuild(self.state.arms, self.settings.upgraded(policy))
+        self.state.upgrading = rebuild
+        return rebuild
+
+    def upgrade(self, policy: Named | None = None, rebuild: Rebuild | None = None) -> Record | None:
         """Make the policy anew from the ledger, in its newest form or as another one; the record
         of it (None: nothing can be written)."""
         self.flush()
-        state, settings = self.state, self.settings.upgraded(policy)
+        state = self.state
+        settings = self.settings.upgraded(policy) if rebuild is None else rebuild.settings
         if self.read_only and policy is None:
             state.upgrade(settings, self.ledger, self.ledger.last, state.slices)
             self.settings = settings
@@ -161,7 +190,7 @@ class CommandHandler:
         with self._step():
             moment = self._moment(None)
             self.flush()
-            count = state.upgrade(settings, self.ledger, self.ledger.last, state.slices)
+            count = state.upgrade(settings, self.ledger, self.ledger.last, state.slices, rebuild)
             told = {**settings.of_policy, "release": __version__, "decisions": count}
             told["gone"] = max(0, state.decisions - count - self._count_erased())
             self.settings, self.unsaved = settings, True
@@ -396,6 +425,8 @@ class CommandHandler:
     ) -> tuple[Record, bool]:
         """The record that says what a decision was worth, and whether it is new."""
         stamp = self._stamp(at, caller)
+        if at is not None:
+            self._require_later(id, pending.record, stamp.at)
         if pending.deferred:
             return self._hold_reward(id, pending, pack_reward(value, also), stamp.at)
         key = (
@@ -493,12 +524,23 @@ class CommandHandler:
                 f"decision {id} has expired: its reward had to come within {within:g} seconds"
             )
 
+    def _require_later(self, id: str, record: Record, moment: float) -> None:
+        """A reward is not dated before its decision, but for the difference of two clocks."""
+        early = self._decided_at(record) - moment
+        if early > HELD:
+            raise InputError(
+                f"at is {early:,.0f} seconds before decision {id} was made: give the moment of the "
+                "reward, or leave it out"
+            )
+
+    def _decided_at(self, record: Record) -> float:
+        """The moment of a decision by the clock of now: one that jumped since has moved it."""
+        return record.at + sum(seconds for seq, seconds in self._jumps if seq > record.seq)
+
     def _due(self, record: Record) -> float:
-        """When the time for a decision's reward is over. A clock that jumped since has moved that
-        moment as well."""
+        """When the time for a decision's reward is over."""
         assert self.settings.reward_within is not None
-        jumped = sum(seconds for seq, seconds in self._jumps if seq > record.seq)
-        return record.at + jumped + self.settings.reward_within
+        return self._decided_at(record) + self.settings.reward_within
 
     def _settle_overdue(self, now: float, most: int = SETTLED_AT_ONCE) -> None:
         """Decisions whose time is over: their default reward, or what came in the meantime."""
@@ -559,12 +601,23 @@ class CommandHandler:
 
     # ---- arms, holding still, going back
 
-    def change_arms(self, change: dict[str, Any], at: Any) -> Record:
+    def prepare_arms(self, change: dict[str, Any]) -> Rebuild | None:
+        """A policy to be made anew beside the one that decides, where arms need more room; what
+        cannot be is refused."""
+        arms = self.state.arms.apply(change)
+        if arms.room == self.state.arms.room:
+            return None
+        return self.state.rebuild(arms, self.settings)
+
+    def change_arms(self, change: dict[str, Any], at: Any, rebuild: Rebuild | None) -> Record:
         """Arms come and go."""
         self.state.arms.apply(change)  # what cannot be is refused before anything is done
         self.flush()
+        state, ledger = self.state, self.ledger
+        if rebuild is not None and rebuild.settings is not self.settings:
+            rebuild = None  # the policy was made anew meanwhile
         with self._step():
-            self.state.change_arms(change, self.ledger, self.ledger.last, self.state.slices)
+            state.change_arms(change, ledger, ledger.last, state.slices, rebuild)
             record = self._append(Kind.ARMS, self._moment(at), body=json.dumps(change).encode())
             self._arms_changed = record.seq
             return record
@@ -575,26 +628,43 @@ class CommandHandler:
             self.state.frozen = kind is Kind.FREEZE
             return self._append(kind, self._moment(None))
 
-    def roll_back(self, to: Any) -> None:
-        """Take back what was learnt after a moment or a decision."""
+    def prepare_rollback(self, to: Any) -> Rollback:
+        """Where to go back to."""
         self.flush()
         after = self._last_before(to)
         erased = self.erased()
-        usable = [s for s in self.ledger.snapshots() if s <= after and not _within(s, erased)]
+        usable = [s for s in self.ledger.snapshots() if s <= after and not is_within(s, erased)]
         if not usable and self.ledger.read("whole") == "no":
             raise InputError(
                 "rollback: what was known then cannot be rebuilt; its records were archived"
             )
+        return Rollback(after, [*erased, (after, _LAST)], self.ledger.safe)
+
+    def replay_rollback(self, rollback: Rollback) -> AgentState:
+        """The state as it was then, made beside the one that decides."""
+        return load_state(
+            self.settings, self._salt, self.clock, self.ledger, rollback.erased, rollback.upto
+        )
+
+    def roll_back(self, rollback: Rollback, state: AgentState) -> None:
+        """Take back what was learnt since."""
+        self.flush()
+        if state.settings is not self.settings:  # the policy was made anew meanwhile
+            state = self.replay_rollback(rollback)
         with self._step():
-            self._append(Kind.ROLLBACK, self._moment(None), body=json.dumps({"to": after}).encode())
+            moment = self._moment(None)
+            told = json.dumps({"to": rollback.after}).encode()
+            record = self._append(Kind.ROLLBACK, moment, body=told)
             self.flush()
-            self.ledger.drop_snapshots(after)
-            self.reload()
+            self.ledger.drop_snapshots(rollback.after)
+            replay(state, self.ledger, rollback.upto)
+            state.erased[-1] = (rollback.after, record.seq)
+            self._install(state)
 
     def _last_before(self, to: Any) -> int:
         to = to.id if isinstance(to, Decision) else to
-        if isinstance(to, str) and self.decisions.number(to) is not None:
-            return self.decisions.find(to).record.seq
+        if isinstance(to, str) and (pending := self.decisions.named(to)) is not None:
+            return pending.record.seq
         try:
             moment = self.clock.read(to)
         except InputError as error:
@@ -617,12 +687,16 @@ class CommandHandler:
             moment = self._moment(None)  # a note of the clock belongs to the state that is taken
             taken = self.state.take()
             record = self._append(Kind.SNAPSHOT, moment)
-            self.saved, self.unsaved = record.seq, False
-            return record, lambda: self._dump(taken)
+            self.tried = record.seq
+            return record, lambda: self._dump(taken, record)
 
-    def _dump(self, taken: Callable[[], Snapshot]) -> bytes:
+    def mark_saved(self, seq: int) -> None:
+        """A snapshot is in the ledger."""
+        self.saved, self.unsaved = max(self.saved, seq), False
+
+    def _dump(self, taken: Callable[[], Snapshot], record: Record) -> bytes:
         with self._step():
-            return snapshots.dump(taken())
+            return snapshots.dump({**taken(), "record": record.hash.hex()})
 
     def drop_old_contexts(self) -> None:
         """What `retention` says, as far as no restart needs it."""
@@ -683,6 +757,8 @@ class CommandHandler:
     ) -> Record:
         slices, self.state.slices = self.state.slices, 0
         record = Record(kind, at, slices, ref, body, context, subject, name, self.ledger.last + 1)
+        self._hash = link(self._hash, record)
+        record = record._replace(hash=self._hash)
         self.ledger.append(record)
         self._latest = record.seq
         return record
@@ -720,7 +796,3 @@ class _Step:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and not issubclass(kind, InputError):
             self._commands.mark_dirty()
-
-
-def _within(seq: int, spans: list[tuple[int, int]]) -> bool:
-    return any(after < seq <= upto for after, upto in spans)

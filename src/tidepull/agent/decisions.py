@@ -152,19 +152,22 @@ class Decisions:
             raise DecisionError(
                 f"a decision id is text, a whole number, a UUID or a decision, got {id!r}"
             )
-        number = self.number(id)
-        pending = self.named(id) if number is None else self._load(number)
+        pending = self.named(id)
         if pending is None:
+            number = self.number(id)
             if number is not None and number <= int(self._ledger.read("archived") or 0):
                 raise ExpiredError(f"decision {id} has expired: it was archived")
             raise DecisionError(f"there is no decision {id!r} of this agent")
         return pending
 
     def named(self, name: Any) -> PendingDecision | None:
-        """The decision that its caller named so."""
+        """The decision that its caller named so, or whose id it is."""
         name = id_of(name)
         if not isinstance(name, str) or not 0 < len(name) <= 256 or name.startswith(OURS):
             raise DecisionError(f"an id must be text of 1 to 256 characters, got {name!r}")
+        number = self.number(name)
+        if number is not None:
+            return self._load(number)
         seq = self._names.get(name)
         if seq is not None and seq in self._pending:
             return self._pending[seq]

@@ -1,18 +1,15 @@
-"""What can be asked of an agent: its status, its report in plain words, alarms, and whether its
-ledger is sound."""
+"""What can be asked of an agent: its status, its report in plain words, and alarms."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from tidepull import state as snapshots
 from tidepull.agent.clock import Jump
 from tidepull.agent.commands import CommandHandler
 from tidepull.agent.fields import Category, Number, Tags, Timestamp
@@ -22,8 +19,7 @@ from tidepull.agent.lift import Lift, comparison, lift_of
 from tidepull.agent.log import BestHours, DecisionLog, LogReader, next_change, spans
 from tidepull.agent.records import DecisionGroup, Kind
 from tidepull.agent.sequences import sample_ratio_alarms
-from tidepull.agent.state import AgentState, begin
-from tidepull.errors import TidepullError
+from tidepull.agent.state import AgentState
 from tidepull.types import FloatArray
 
 
@@ -61,97 +57,6 @@ def status_of(commands: CommandHandler) -> AgentStatus:
         commands.saved,
         state.learning.pending,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerCheck:
-    """What was found in a ledger. `differences` are decisions that come out otherwise when
-    repeated."""
-
-    records: int
-    decisions: int
-    rewards: int
-    doubled: int
-    orphans: int
-    differences: int | None
-    damaged_snapshots: int
-    faults: list[str]
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing is wrong."""
-        return not (
-            self.doubled
-            or self.orphans
-            or self.differences
-            or self.damaged_snapshots
-            or self.faults
-        )
-
-    def __str__(self) -> str:
-        lines = [
-            f"{self.records:,} records: {self.decisions:,} decisions, {self.rewards:,} rewards."
-        ]
-        if self.differences is None:
-            lines.append("It was not repeated: early records or contexts are not there any more.")
-        elif not self.differences:
-            lines.append("Repeated from the start, every decision comes out as it was.")
-        else:
-            lines.append(f"{self.differences:,} decisions come out otherwise when repeated.")
-        lines += [f"{self.doubled:,} decisions have two rewards."] if self.doubled else []
-        lines += [f"{self.orphans:,} rewards belong to no decision."] if self.orphans else []
-        lines += (
-            [f"{self.damaged_snapshots:,} snapshots are damaged."] if self.damaged_snapshots else []
-        )
-        return "\n".join([*lines, *self.faults])
-
-
-def check_ledger(fresh: AgentState, ledger: Ledger, erased: list[tuple[int, int]]) -> LedgerCheck:
-    """The condition of a ledger; `fresh` is a state that knows nothing yet."""
-    kinds: Counter[Kind] = Counter()
-    rewards: Counter[int] = Counter()
-    decisions: set[int] = set()
-    whole, first, faults = True, True, ledger.faults()
-    for record in ledger.tail(0):
-        kinds[record.kind] += 1
-        if record.kind is Kind.DECISION:
-            decisions.add(record.seq)
-            whole &= record.context is not None
-        elif record.kind is Kind.REWARD and record.ref is not None:
-            rewards[record.ref] += 1
-        whole &= not first or record.seq == 1
-        first = False
-    differences = None
-    if whole:
-        fresh.erased = list(erased)
-        begin(fresh, ledger, 0)
-        try:
-            for record in ledger.tail(0):
-                fresh.apply(record, ledger)
-            differences = None if fresh.stale else fresh.differences
-        except TidepullError as error:
-            faults.append(f"Repeating it failed: {error}.")
-    once = fresh.settings.on_duplicate == "refuse"
-    return LedgerCheck(
-        sum(kinds.values()),
-        len(decisions),
-        kinds[Kind.REWARD],
-        sum(count > 1 for count in rewards.values()) if once else 0,
-        sum(count for ref, count in rewards.items() if ref not in decisions) if whole else 0,
-        differences,
-        _count_damaged(ledger),
-        faults,
-    )
-
-
-def _count_damaged(ledger: Ledger) -> int:
-    damaged = 0
-    for seq in ledger.snapshots():
-        try:
-            snapshots.load(ledger.snapshot(seq))
-        except TidepullError:
-            damaged += 1
-    return damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +253,14 @@ class Insight:
         log = log if outcome is None else self._reader.outcome(log, outcome)
         place = self.state.control_place
         label = None if place is None else self.labels[place]
-        return comparison(log if since is None else log.since(since), label)
+        log = log if since is None else log.since(since)
+        return comparison(log, self.state.settings.control, label)
+
+    def last_before(self, moment: float) -> int:
+        """The number of the last decision that was made before a moment; 0: none was."""
+        log = self.log()
+        old = log.seq[log.at < moment]
+        return int(old[-1]) if len(old) else 0
 
     def report(self) -> AgentReport:
         """What it believes, in words."""

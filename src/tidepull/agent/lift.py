@@ -77,7 +77,7 @@ class Lift:
 
     def __str__(self) -> str:
         if self.against is None:
-            return "There is no control group (control=0), so the gain cannot be measured."
+            return "The gain cannot be measured: control=0, so there is no control group."
         if not self.known:
             return (
                 f"Nothing can be said yet about the gain over {self.against} ({self.n_policy} "
@@ -110,16 +110,19 @@ class Lift:
         )
 
 
-def comparison(log: DecisionLog, control: str | None) -> tuple[DecisionLog, str | None]:
-    """The decisions to compare, and what the control is; `control` is the label of its arm.
+def comparison(
+    log: DecisionLog, share: float, control: str | None
+) -> tuple[DecisionLog, str | None]:
+    """The decisions to compare, and what the control is, which has that share of decisions now;
+    `control` is the label of its arm.
 
     Where callers name what their rule takes, decisions without it are left out, in both groups: it
     was known before the group.
     """
+    if not share and not (log.group == DecisionGroup.CONTROL).any():
+        return log, None
     if (log.baseline >= 0).any():
         return log.where(log.baseline >= 0), "your rule"
-    if not log.control_share.any():
-        return log, None
     return log, "random arms" if control is None else f"arm '{control}' alone"
 
 

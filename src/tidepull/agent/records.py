@@ -2,7 +2,7 @@
 knows follows.
 
 A record says what happened, when, and how many slices of upkeep had been done since the record
-before it.
+before it. Its hash covers the record and the hash of the one before it, so that damage shows.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ class Kind(IntEnum):
     DEFERRED = 12  # a decision that counts for nothing until it is activated
     ACTIVATED = 13
     HELD = 14  # a reward that came before its decision was activated
+    REMOVED = 15  # the last of some records that were deleted on purpose; only its hash is left
 
 
 class DecisionGroup(IntEnum):
@@ -50,7 +52,8 @@ class DecisionGroup(IntEnum):
 
 class Record(NamedTuple):
     """One line of a ledger. `ref` is the decision that it is about, `context` JSON, `subject` a
-    salted hash, `name` the caller's own id of a decision."""
+    salted hash, `name` the caller's own id of a decision. `hash` is empty in records of ledgers
+    before 0.3."""
 
     kind: Kind
     at: float
@@ -61,16 +64,57 @@ class Record(NamedTuple):
     subject: bytes | None = None
     name: str | None = None
     seq: int = 0
+    hash: bytes = b""
 
 
 def record_of(row: Sequence[Any]) -> Record:
     """A record from a row of a store, in the order of its fields."""
     try:
-        return Record(Kind(row[0]), *row[1:])
+        kind, *rest, hash = row
+        return Record(Kind(kind), *rest)._replace(hash=hash or b"")
     except (ValueError, TypeError):
         raise LedgerError(
             f"a record in the ledger is damaged: it is of kind {row[0]!r}; restore a copy"
         ) from None
+
+
+_LINKED = struct.Struct("<qBdqqqqq")
+_NO_CONTEXT = bytes(4)
+
+
+def link(previous: bytes, record: Record) -> bytes:
+    """The hash of a record after one of that hash: 8 bytes, and 4 of its context alone, so that a
+    record can be checked whose context was dropped."""
+    seq, kind, ref, subject, name = record.seq, record.kind, record.ref, record.subject, record.name
+    if record.context is not None:
+        about = blake2b(record.context, digest_size=4).digest()
+    else:
+        about = record.hash[8:] or _NO_CONTEXT
+    label = None if name is None else name.encode(errors="surrogatepass")
+    sizes = (-1 if part is None else len(part) for part in (record.body, subject, label))
+    head = _LINKED.pack(seq, kind, record.at, record.slices, -1 if ref is None else ref, *sizes)
+    text = b"".join((previous, head, record.body, subject or b"", label or b"", about))
+    return blake2b(text, digest_size=8).digest() + about
+
+
+class Chain:
+    """Follows the hashes of a ledger's records, in order; `previous` is that of the record before
+    the first."""
+
+    def __init__(self, previous: bytes = b"") -> None:
+        self.previous = previous
+
+    def fits(self, record: Record) -> bool:
+        """Whether a record is as it was written, and comes after the one that it came after."""
+        previous, self.previous = self.previous, record.hash
+        if record.kind is Kind.REMOVED:
+            return True
+        if not record.hash:  # of a ledger before 0.3
+            return not previous
+        try:
+            return record.hash == link(previous, record)
+        except (TypeError, AttributeError, struct.error):  # a value is of another type
+            return False
 
 
 _HEAD = struct.Struct("<HBdqHH")
@@ -113,10 +157,7 @@ class Choice:
     @staticmethod
     def head(data: bytes) -> tuple[int, int, float]:
         """Arm, group and propensity from bytes."""
-        try:
-            arm, group, propensity, *_ = _HEAD.unpack_from(data)
-        except struct.error as error:
-            raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
+        arm, group, propensity, *_ = _head(data)
         return arm, group & ~_HAS_BASELINE, propensity
 
     @staticmethod
@@ -133,7 +174,7 @@ class Choice:
         try:
             start, n_counts = _counts_at(data)
             return np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
-        except (struct.error, ValueError) as error:
+        except ValueError as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 
     @staticmethod
@@ -143,14 +184,14 @@ class Choice:
             start, n_counts = _counts_at(data)
             start += 2 * n_counts
             return np.frombuffer(data, "<f4", min(most, (len(data) - start) // 4), start)
-        except (struct.error, ValueError) as error:
+        except ValueError as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 
     @classmethod
     def unpack(cls, data: bytes) -> Choice:
         """From bytes."""
         try:
-            arm, group, propensity, round, n_arms, n_counts = _HEAD.unpack_from(data)
+            arm, group, propensity, round, n_arms, n_counts = _head(data)
             start = _HEAD.size + (n_arms + 7) // 8
             bits = np.frombuffer(data, np.uint8, start - _HEAD.size, _HEAD.size)
             available = np.unpackbits(bits, count=n_arms).view(np.bool_)
@@ -164,9 +205,22 @@ class Choice:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 
 
+def _head(data: bytes) -> tuple[int, int, float, int, int, int]:
+    """Arm, group, propensity, round, number of arms and of counts, checked."""
+    try:
+        arm, group, propensity, round, n_arms, n_counts = _HEAD.unpack_from(data)
+    except struct.error as error:
+        raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
+    if arm >= n_arms:
+        raise LedgerError(
+            f"a decision in the ledger is damaged: it has arm {arm} of {n_arms}; restore a copy"
+        )
+    return arm, group, propensity, round, n_arms, n_counts
+
+
 def _counts_at(data: bytes) -> tuple[int, int]:
     """Where the counts of a decision begin in its bytes, and how many there are."""
-    _, group, _, _, n_arms, n_counts = _HEAD.unpack_from(data)
+    _, group, _, _, n_arms, n_counts = _head(data)
     start = _HEAD.size + (n_arms + 7) // 8
     return start + (_BASELINE.size if group & _HAS_BASELINE else 0), n_counts
 

@@ -443,19 +443,42 @@ class AgentRequests:
         body = {"to": to.id if isinstance(to, Decision) else moment(to)}
         return self._post("rollback", _nothing, body, repeatable=False)
 
-    def export(self, path: str | Path) -> HttpRequest[None]:
+    def export(self, path: str | Path, *, before: TimeLike | None = None) -> HttpRequest[None]:
         """Write all decisions to a file.
 
         Parameters
         ----------
         path : str or pathlib.Path
             The .jsonl, .csv or .parquet file.
+        before : float, datetime or str, optional
+            Moment before which the decisions were made. By default all are written.
         """
 
         def read(content: bytes) -> None:
             Path(path).write_bytes(content)
 
-        return self._get("export", read, format=Path(path).suffix.lstrip("."))
+        suffix = Path(path).suffix.lstrip(".")
+        return self._get("export", read, format=suffix, before=moment(before))
+
+    def forget(self, subject: str | int | UUID) -> HttpRequest[int]:
+        """Delete all decisions about a subject, for good.
+
+        Parameters
+        ----------
+        subject : str, int or UUID
+            The subject, as `choose` got it.
+
+        Returns
+        -------
+        int
+            Number of deleted decisions.
+        """
+        return self._post("forget", _deleted, {"subject": id_of(subject)})
+
+    def delete_before(self, before: TimeLike, decisions: int) -> HttpRequest[int]:
+        """Delete decisions before a moment, of which an export has so many."""
+        body = {"before": moment(before), "decisions": decisions}
+        return self._post("compact", _deleted, body, repeatable=False)
 
     def delete(self) -> HttpRequest[None]:
         """Delete the agent and everything that is stored of it, for good."""
@@ -487,6 +510,10 @@ def agents() -> HttpRequest[list[str]]:
 
 def _open(found: Any) -> list[str]:
     return [arm["label"] for arm in found["arms"] if not arm["retired"]]
+
+
+def _deleted(answer: Any) -> int:
+    return int(answer["deleted"])
 
 
 def _nothing(_: Any) -> None:

@@ -20,6 +20,7 @@ from tidepull.agent.clock import Clock
 from tidepull.agent.control import bound_chances, draw_arm, unit
 from tidepull.agent.learning import Learning, quantise
 from tidepull.agent.ledger.base import Ledger
+from tidepull.agent.rebuild import Rebuild, Spans, is_within, teaches
 from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
 from tidepull.agent.settings import AgentSettings
 from tidepull.errors import LedgerError, SnapshotError
@@ -64,7 +65,7 @@ class AgentState:
         self.erased: list[tuple[int, int]] = []
         self.stale = False  # the policy knows nothing, and is made anew before it decides
         self.rebuild_at = 0  # the record of the last upgrade
-        self.progress: tuple[int, int] | None = None  # records replayed by an upgrade, and of all
+        self.upgrading: Rebuild | None = None  # an upgrade that is under way
         self._bounds()
 
     def decide(self, inputs: DecisionInputs) -> Choice:
@@ -132,7 +133,7 @@ class AgentState:
     def learn(self, seq: int, choice: Choice, decided_at: float, reward: float) -> bool:
         """The reward of decision `seq`; False where it is not learnt: frozen, or the decision was
         taken back."""
-        learns = not self.frozen and not self._is_erased(seq)
+        learns = not self.frozen and not is_within(seq, self.erased)
         if learns:
             self.learning.learn(choice, decided_at, reward)
         self.rewards += 1
@@ -143,84 +144,49 @@ class AgentState:
         self.slices += 1
         return self.learning.slice()
 
+    def rebuild(self, arms: Arms, settings: AgentSettings) -> Rebuild:
+        """A fresh policy with these arms and settings, to be brought up to date from the ledger."""
+        return Rebuild(self.learning, settings, arms, self.erased)
+
     def change_arms(
-        self, change: Mapping[str, Any], ledger: Ledger, upto: int, slices: int
+        self,
+        change: Mapping[str, Any],
+        ledger: Ledger,
+        upto: int,
+        slices: int,
+        rebuild: Rebuild | None = None,
     ) -> None:
         """Arms come and go; where there is no room, the policy is built anew from the ledger up to
-        a record. `slices` of upkeep were done since it."""
+        a record: by `rebuild` where that has begun. `slices` of upkeep were done since it."""
         arms = self.arms.apply(change)
         if arms.room == self.arms.room or self.stale:
             self.learning.with_arms(arms)
         else:
-            self.learning, _ = self._replayed(arms, ledger, upto)
-            if slices:
-                self.learning.catch_up()
+            rebuild = rebuild or self.rebuild(arms, self.settings)
+            rebuild.advance(ledger, upto)
+            self.learning = rebuild.finish(self.learning, self.decisions, slices)
         self.arms = arms
         self._bounds()
 
-    def upgrade(self, settings: AgentSettings, ledger: Ledger, upto: int, slices: int) -> int:
+    def upgrade(
+        self,
+        settings: AgentSettings,
+        ledger: Ledger,
+        upto: int,
+        slices: int,
+        rebuild: Rebuild | None = None,
+    ) -> int:
         """Make the policy of some settings anew from the ledger up to a record; how many decisions
         it has lived through. `slices` of upkeep were done since that record."""
-        self.settings, self.progress = settings, (0, upto)
+        self.settings = settings
+        self.upgrading = rebuild = rebuild or self.rebuild(self.arms, settings)
         try:
-            self.learning, count = self._replayed(self.arms, ledger, upto)
+            rebuild.advance(ledger, upto)
         finally:
-            self.progress = None
-        if slices:
-            self.learning.catch_up()
+            self.upgrading = None
+        self.learning = rebuild.finish(self.learning, self.decisions, slices)
         self.stale = False
-        return count
-
-    def _replayed(self, arms: Arms, ledger: Ledger, upto: int) -> tuple[Learning, int]:
-        """A fresh policy with these settings and arms that lives through the ledger, and how many
-        decisions there were. Its slices may be smaller than they were, so where upkeep was done,
-        all that is pending is done. Contexts are not needed: decisions have what a policy saw."""
-        grown = self.learning.grow(arms, self.settings)
-        if grown.policy is None:
-            return grown, len(grown.early)
-        frozen, first, count = False, True, len(grown.early)
-        for record in ledger.tail(0, upto):
-            if self.progress is not None:
-                self.progress = record.seq, upto
-            if self._is_erased(record.seq):
-                continue
-            if record.slices:
-                grown.catch_up()
-            if record.kind is Kind.DECISION:
-                choice = Choice.unpack(record.body)
-                if choice.group is DecisionGroup.WARMUP:
-                    continue
-                choice, count = grown.refit(choice, record.at), count + 1
-                if first:
-                    grown.settle()
-                    grown.first_round, first = choice.round - grown.policy.rounds, False
-                while grown.policy.rounds + grown.first_round <= choice.round:
-                    grown.repeat(
-                        choice, record.at
-                    )  # more than once where decisions before it were removed
-            elif record.kind is Kind.SNAPSHOT:
-                grown.take()
-            elif record.kind in (Kind.FREEZE, Kind.UNFREEZE):
-                frozen = record.kind is Kind.FREEZE
-            elif record.kind in (Kind.REWARD, Kind.DUE) and not frozen and self._teaches(record):
-                decision = ledger.decision(record.ref or 0)
-                if decision is not None and not self._is_erased(decision.seq):
-                    choice = grown.refit(Choice.unpack(decision.body), decision.at)
-                    grown.learn(choice, decision.at, unpack_reward(record.body))
-        if first:  # rewards of decisions that are gone must not meet rounds to come
-            grown.settle()
-            grown.first_round = max(0, self.decisions - grown.policy.rounds)
-        return grown, count
-
-    def _is_erased(self, seq: int) -> bool:
-        """Whether a rollback took a record back."""
-        return any(after < seq <= upto for after, upto in self.erased)
-
-    def _teaches(self, record: Record) -> bool:
-        """Whether the policy learns from such a record."""
-        if record.kind is Kind.DUE:
-            return bool(record.body)
-        return record.kind is Kind.REWARD and not self.settings.learns_when_due
+        return rebuild.count
 
     def apply(self, record: Record, ledger: Ledger) -> None:
         """Make the step that a record is of, and compare with what it says."""
@@ -228,7 +194,7 @@ class AgentState:
             if record.seq == self.rebuild_at:
                 self.upgrade(self.settings, ledger, record.seq - 1, record.slices)
             return
-        if self._is_erased(record.seq):
+        if is_within(record.seq, self.erased):
             self._apply_erased(record, ledger)
             return
         if self.stale:
@@ -250,7 +216,11 @@ class AgentState:
         """Of a record before an upgrade: all but what the policy made of it."""
         if record.kind is Kind.DECISION:
             self.learning.follow(Choice.unpack(record.body), record.context, record.at)
-        elif record.kind in (Kind.REWARD, Kind.DUE) and self._teaches(record) and not self.frozen:
+        elif (
+            record.kind in (Kind.REWARD, Kind.DUE)
+            and teaches(record, self.settings)
+            and not self.frozen
+        ):
             decision = ledger.decision(record.ref or 0)
             if decision is not None:
                 choice = Choice.unpack(decision.body)
@@ -262,7 +232,7 @@ class AgentState:
         if record.kind is Kind.DECISION:
             self.latest, self.decisions = record.at, self.decisions + 1
         elif record.kind in (Kind.REWARD, Kind.DUE):
-            self.rewards += self._teaches(record)
+            self.rewards += teaches(record, self.settings)
             self._passed(record)
         elif record.kind is not Kind.SNAPSHOT:
             self._apply_plain(record, ledger, 0)
@@ -307,7 +277,7 @@ class AgentState:
             raise LedgerError(
                 f"record {record.seq} belongs to decision {record.ref}, which is not there"
             )
-        if self._teaches(record):
+        if teaches(record, self.settings):
             self.learn(
                 decision.seq, Choice.unpack(decision.body), decision.at, unpack_reward(record.body)
             )
@@ -366,13 +336,20 @@ def load_state(
     salt: bytes,
     clock: Clock,
     ledger: Ledger,
-    erased: Sequence[tuple[int, int]],
+    erased: Spans,
+    upto: int | None = None,
 ) -> AgentState:
-    """The state after all records of a ledger: the newest sound snapshot, and what came after it
-    once more. Where the policy is another one than it was, or of another release, the state is
-    `stale`: it must be upgraded before it decides."""
-    for seq in ledger.snapshots():
-        if any(after < seq <= upto for after, upto in erased):
+    """The state after the records of a ledger up to a number (None: all): the newest sound
+    snapshot, and what came after it once more. Where the policy is another one than it was, or of
+    another release, the state is `stale`: it must be upgraded before it decides."""
+    seqs = ledger.snapshots()
+    if seqs and seqs[0] > ledger.safe:
+        raise LedgerError(
+            f"the ledger ends at record {ledger.safe:,}, and has a snapshot of record {seqs[0]:,}: "
+            "its end is missing; restore a copy"
+        )
+    for seq in seqs:
+        if is_within(seq, erased):
             continue
         state = AgentState(settings, salt, clock)
         try:
@@ -388,14 +365,16 @@ def load_state(
         state.stale |= not fits
         if not fits and state.rebuild_at <= seq:
             state.rebuild_at = 0
-        return _replay(state, ledger, seq, erased)
+        state.erased = list(erased)
+        return replay(state, ledger, seq, upto)
     if ledger.read("whole") == "no":
         raise LedgerError(
             "no snapshot can be used, and early records are not there any more: restore a copy"
         )
     state = AgentState(settings, salt, clock)
     begin(state, ledger, 0)
-    return _replay(state, ledger, 0, erased)
+    state.erased = list(erased)
+    return replay(state, ledger, 0, upto)
 
 
 def begin(state: AgentState, ledger: Ledger, seq: int) -> None:
@@ -407,11 +386,9 @@ def begin(state: AgentState, ledger: Ledger, seq: int) -> None:
     state.rebuild_at = latest if current else 0
 
 
-def _replay(
-    state: AgentState, ledger: Ledger, after: int, erased: Sequence[tuple[int, int]]
-) -> AgentState:
-    state.erased = list(erased)
-    for record in ledger.tail(after):
+def replay(state: AgentState, ledger: Ledger, after: int, upto: int | None = None) -> AgentState:
+    """Make the steps of some records."""
+    for record in ledger.tail(after, upto):
         state.apply(record, ledger)
     return state
 

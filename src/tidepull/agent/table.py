@@ -7,6 +7,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,10 @@ COLUMNS = (
 ENDINGS = (".parquet", ".jsonl", ".csv")
 
 
-def rows(insight: Insight, ledger: Ledger, name: Any) -> Iterator[dict[str, Any]]:
-    """One dictionary for each decision; `name` makes an id of a number. `chances` has every
+def rows(
+    insight: Insight, ledger: Ledger, name: Any, upto: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """One dictionary for each decision, up to a number; `name` makes an id of a number. `chances` has every
     available arm's share of the policy's draws, `propensity` the exact chance of the arm that was
     played, given its group."""
     log = insight.log()
@@ -46,9 +49,8 @@ def rows(insight: Insight, ledger: Ledger, name: Any) -> Iterator[dict[str, Any]
         )
     )
     labels = insight.labels
-    for record in ledger.tail(
-        0, int(log.seq[-1]) if len(log) else 0
-    ):  # others may have come meanwhile
+    last = int(log.seq[-1]) if len(log) else 0  # others may have come meanwhile
+    for record in ledger.tail(0, last if upto is None else min(upto, last)):
         if record.kind is not Kind.DECISION:
             continue
         choice = Choice.unpack(record.body)
@@ -81,7 +83,7 @@ def write(path: Path, table: Iterator[dict[str, Any]]) -> int:
             f"{path}: the file's ending says the format; use one of {', '.join(ENDINGS)}"
         )
     if path.suffix == ".parquet":
-        return _write_parquet(path, list(table))
+        return _write_parquet(path, table)
     count = 0
     with replacing(path) as handle:
         if path.suffix == ".csv":
@@ -181,25 +183,32 @@ def _csv_line(row: dict[str, Any]) -> str:
     return text.getvalue()
 
 
-def _write_parquet(path: Path, table: list[dict[str, Any]]) -> int:
+ROWS_AT_A_TIME = 10_000
+"""Rows of a Parquet file that are in memory at a time."""
+
+
+def _write_parquet(path: Path, table: Iterator[dict[str, Any]]) -> int:
     parquet = _parquet()
     import pyarrow
 
-    columns = {
-        name: [
-            json.dumps(row[name]) if isinstance(row[name], dict | list) else row[name]
-            for row in table
-        ]
-        for name in COLUMNS
-    }
-    kinds = {"propensity": pyarrow.float64(), "reward": pyarrow.float64()}
-    arrays = {
-        name: pyarrow.array(values, kinds.get(name, pyarrow.string()))
-        for name, values in columns.items()
-    }
-    with replacing(path) as handle:
-        parquet.write_table(pyarrow.table(arrays), handle, compression="zstd")
-    return len(table)
+    numbers = ("propensity", "reward")
+    schema = pyarrow.schema(
+        [(name, pyarrow.float64() if name in numbers else pyarrow.string()) for name in COLUMNS]
+    )
+    count = 0
+    with (
+        replacing(path) as handle,
+        parquet.ParquetWriter(handle, schema, compression="zstd") as writer,
+    ):
+        while group := list(islice(table, ROWS_AT_A_TIME)):
+            count += len(group)
+            rows = [{name: _cell(row[name]) for name in COLUMNS} for row in group]
+            writer.write_table(pyarrow.Table.from_pylist(rows, schema))
+    return count
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 def _parquet() -> Any:

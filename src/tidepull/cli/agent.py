@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from typer import Argument, Context, Exit, Option, Typer
 
 from tidepull.cli.console import json_object, print_json, print_table, say
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
     from tidepull.agent.agent import Agent
 
-agent_app = typer.Typer(
+agent_app = Typer(
     help="Look at an agent: what it believes, gained and did.",
     no_args_is_help=True,
     add_completion=False,
 )
-_JSON = typer.Option(False, "--json", help="Only JSON on stdout.")
-_TO = typer.Argument(metavar="TO", help="The file to write; its ending says the format.")
+_JSON = Option(False, "--json", help="Only JSON on stdout.")
+_TO = Argument(metavar="TO", help="The file to write; its ending says the format.")
 
 
 @agent_app.callback()
 def _file(
-    context: typer.Context,
-    file: str = typer.Argument(
+    context: Context,
+    file: str = Argument(
         metavar="FILE",
         help="The agent's file, as shop.db, or its URL, as postgresql://user@host/db?agent=shop.",
     ),
@@ -40,14 +40,14 @@ def _file(
     context.obj = file
 
 
-def _opened(context: typer.Context) -> Agent:
+def _opened(context: Context) -> Agent:
     from tidepull.agent.agent import Agent
 
     return Agent(context.obj, read_only=True, training="manual")
 
 
 @agent_app.command()
-def explain(context: typer.Context) -> None:
+def explain(context: Context) -> None:
     """What it believes, in plain words."""
     with _opened(context) as agent:
         print(agent.explain())
@@ -55,9 +55,9 @@ def explain(context: typer.Context) -> None:
 
 @agent_app.command()
 def lift(
-    context: typer.Context,
-    since: str = typer.Option(None, "--since", help="Only decisions since then, as 2026-07-01."),
-    outcome: str = typer.Option(None, "--outcome", help="A further outcome instead of the reward."),
+    context: Context,
+    since: str = Option(None, "--since", help="Only decisions since then, as 2026-07-01."),
+    outcome: str = Option(None, "--outcome", help="A further outcome instead of the reward."),
     json: bool = _JSON,
 ) -> None:
     """The gain in reward over the control group."""
@@ -73,8 +73,8 @@ def lift(
 
 @agent_app.command()
 def history(
-    context: typer.Context,
-    last: int = typer.Option(20, "--last", min=1, help="How many of the latest decisions."),
+    context: Context,
+    last: int = Option(20, "--last", min=1, help="How many of the latest decisions."),
     json: bool = _JSON,
 ) -> None:
     """The latest decisions and what they were worth."""
@@ -89,7 +89,7 @@ def history(
 
 
 @agent_app.command()
-def plot(context: typer.Context, to: Path = _TO) -> None:
+def plot(context: Context, to: Path = _TO) -> None:
     """Traffic, rewards by hour and weekday, and the gain, as a picture."""
     with _opened(context) as agent:
         agent.plot(to)
@@ -97,7 +97,7 @@ def plot(context: typer.Context, to: Path = _TO) -> None:
 
 
 @agent_app.command()
-def export(context: typer.Context, to: Path = _TO) -> None:
+def export(context: Context, to: Path = _TO) -> None:
     """Every decision with its chances, as .parquet, .jsonl or .csv."""
     with _opened(context) as agent:
         count = agent.export(to)
@@ -106,18 +106,18 @@ def export(context: typer.Context, to: Path = _TO) -> None:
 
 @agent_app.command()
 def personalizer(
-    context: typer.Context,
-    logs: list[Path] = typer.Argument(
+    context: Context,
+    logs: list[Path] = Argument(
         metavar="LOG...", help="Personalizer's logs (DSJSON), oldest first."
     ),
-    wait: float = typer.Option(600.0, "--wait", min=1, help="The reward wait time, in seconds."),
-    default: float = typer.Option(
+    wait: float = Option(600.0, "--wait", min=1, help="The reward wait time, in seconds."),
+    default: float = Option(
         0.0, "--default-reward", help="What counts where no reward comes in time."
     ),
-    add: bool = typer.Option(
+    add: bool = Option(
         False, "--sum", help="Rewards of one event add up (else the earliest counts)."
     ),
-    policy: str = typer.Option(
+    policy: str = Option(
         None,
         "--policy",
         help="Who learns, from ids of actions alone, such as tide (default: a linear model of their features).",
@@ -152,11 +152,11 @@ def personalizer(
 
 @agent_app.command()
 def upgrade(
-    context: typer.Context,
-    policy: str = typer.Option(
+    context: Context,
+    policy: str = Option(
         None, "--policy", help="Another policy (default: the newest form of the agent's own)."
     ),
-    parameters: str = typer.Option(
+    parameters: str = Option(
         None, "--parameters", help="""Parameters of that policy, as '{"discount": 0.99}'."""
     ),
 ) -> None:
@@ -191,9 +191,9 @@ def _tell_progress(agent: Agent, done: threading.Event) -> None:
 
 @agent_app.command()
 def forget(
-    context: typer.Context,
-    subject: str = typer.Argument(help="The subject, as `choose` got it."),
-    yes: bool = typer.Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
+    context: Context,
+    subject: str = Argument(help="The subject, as `choose` got it."),
+    yes: bool = Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
 ) -> None:
     """Delete all decisions about a subject, for good."""
     from tidepull.agent.agent import Agent
@@ -207,9 +207,9 @@ def forget(
 
 @agent_app.command()
 def compact(
-    context: typer.Context,
+    context: Context,
     to: Path = _TO,
-    before: str = typer.Option(..., "--before", help="Move decisions before then: 2026-01-01."),
+    before: str = Option(..., "--before", help="Move decisions before then: 2026-01-01."),
 ) -> None:
     """Move old decisions from the ledger to a file."""
     from tidepull.agent.agent import Agent
@@ -219,7 +219,7 @@ def compact(
 
 
 @agent_app.command()
-def check(context: typer.Context, json: bool = _JSON) -> None:
+def check(context: Context, json: bool = _JSON) -> None:
     """Read the whole ledger and repeat it from the start; exit code 1 when something is not as it
     was."""
     with _opened(context) as agent:
@@ -229,4 +229,4 @@ def check(context: typer.Context, json: bool = _JSON) -> None:
     else:
         print(found)
     if not found.sound:
-        raise typer.Exit(1)
+        raise Exit(1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
@@ -17,8 +16,40 @@ from tidepull import __version__
 from tidepull.cli.console import INTERRUPTED
 from tidepull.errors import TidepullError
 
-_TRY, _DECIDE, _LOGS = "Experiments", "Decisions of your own", "Logs"
-_CARE, _PAPER = "Stores and data", "The paper"
+_TABLE = {
+    "Experiments": {
+        "demo": ("demo:demo", "Compare seven policies on a seasonal problem."),
+        "list": ("listing:list_registered", "List problems, policies and suites."),
+        "run": ("run:run", "Run one policy on one problem and show its regret."),
+        "sweep": ("sweep:sweep", "Run a suite's missing trials, or resume."),
+        "search": ("sweep:search", "Search a suite's grids by successive halving."),
+        "tune": ("tune:tune", "Search a policy's settings with Optuna."),
+        "select": ("select:select", "Choose the best setting of each problem, and a default."),
+        "compare": ("report:compare", "Compare the regrets of two stores, with intervals."),
+        "report": ("report:report", "Write an HTML report of a store."),
+        "benchmark": ("benchmark:app", "Run the Tideline benchmark and its leaderboard."),
+    },
+    "Decisions of your own": {
+        "agent": ("agent:agent_app", "Look at an agent: what it believes, gained and did."),
+        "serve": ("serve:serve", "Serve decisions over HTTP: many agents, tokens, metrics."),
+        "token": ("serve:token_app", "Tokens for the service: make, list, revoke."),
+        "client": ("client:client_app", "Call a running service."),
+    },
+    "Logs": {
+        "diagnose": ("logs:diagnose", "Test whether rewards in a log depend on time."),
+        "backtest": ("logs:backtest", "Estimate what other policies would have earned."),
+        "model": ("logs:model", "Fit a simulated problem to a log."),
+    },
+    "Stores and data": {
+        "store": ("store:store_app", "Check, export and merge stores of results."),
+        "data": ("data:app", "Prepare data for the problems that need it."),
+    },
+    "The paper": {
+        "reproduce": ("reproduce:reproduce", "Run and report the paper's experiments."),
+        "theory": ("theory:app", "Compute the regret bound and test it by simulation."),
+    },
+}
+"""Panels of the help; commands, their places (`module:name`, a function or a Typer) and helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +64,22 @@ class LazyCommand:
         """The real command."""
         module, _, attribute = self.place.partition(":")
         target: Any = getattr(import_module(f"tidepull.cli.{module}"), attribute)
-        command = (
-            typer.main.get_command(target)
-            if isinstance(target, typer.Typer)
-            else _alone(name, target)
-        )
+        if not isinstance(target, typer.Typer):
+            function, target = target, typer.Typer(add_completion=False)
+            target.command(name)(function)
+        command = typer.main.get_command(target)
         command.name = name
         return command
 
 
-def _alone(name: str, function: Callable[..., Any]) -> Any:
-    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    single.command(name)(function)
-    return typer.main.get_command(single)
+class Commands(TyperGroup):
+    """Every command from the table; the one that is called is imported."""
 
-
-class LazyGroup(TyperGroup):
-    """A group that lists its commands from a table and imports the one that is called."""
-
-    entries: ClassVar[dict[str, LazyCommand]] = {}
+    entries: ClassVar = {
+        name: LazyCommand(place, says, panel)
+        for panel, commands in _TABLE.items()
+        for name, (place, says) in commands.items()
+    }
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -64,58 +92,6 @@ class LazyGroup(TyperGroup):
         if name in self.entries:
             command = self.entries[name].load(name)
         return name, command, rest
-
-
-class Commands(LazyGroup):
-    """Every command, where it lives and what it does."""
-
-    entries: ClassVar = {
-        "demo": LazyCommand("demo:demo", "Compare seven policies on a seasonal problem.", _TRY),
-        "list": LazyCommand("listing:list_registered", "List problems, policies and suites.", _TRY),
-        "run": LazyCommand("run:run", "Run one policy on one problem and show its regret.", _TRY),
-        "sweep": LazyCommand("sweep:sweep", "Run a suite's missing trials, or resume.", _TRY),
-        "search": LazyCommand(
-            "search:search", "Search a suite's grids by successive halving.", _TRY
-        ),
-        "tune": LazyCommand("tune:tune", "Search a policy's settings with Optuna.", _TRY),
-        "select": LazyCommand(
-            "select:select", "Choose the best setting of each problem, and a default.", _TRY
-        ),
-        "compare": LazyCommand(
-            "report:compare", "Compare the regrets of two stores, with intervals.", _TRY
-        ),
-        "report": LazyCommand("report:report", "Write an HTML report of a store.", _TRY),
-        "benchmark": LazyCommand(
-            "benchmark:app", "Run the Tideline benchmark and its leaderboard.", _TRY
-        ),
-        "agent": LazyCommand(
-            "agent:agent_app", "Look at an agent: what it believes, gained and did.", _DECIDE
-        ),
-        "serve": LazyCommand(
-            "serve:serve", "Serve decisions over HTTP: many agents, tokens, metrics.", _DECIDE
-        ),
-        "token": LazyCommand(
-            "serve:token_app", "Tokens for the service: make, list, revoke.", _DECIDE
-        ),
-        "client": LazyCommand("client:client_app", "Call a running service.", _DECIDE),
-        "diagnose": LazyCommand(
-            "logs:diagnose", "Test whether rewards in a log depend on time.", _LOGS
-        ),
-        "backtest": LazyCommand(
-            "logs:backtest", "Estimate what other policies would have earned.", _LOGS
-        ),
-        "model": LazyCommand("logs:model", "Fit a simulated problem to a log.", _LOGS),
-        "store": LazyCommand(
-            "store:store_app", "Check, export and merge stores of results.", _CARE
-        ),
-        "data": LazyCommand("data:app", "Prepare data for the problems that need it.", _CARE),
-        "reproduce": LazyCommand(
-            "reproduce:reproduce", "Run and report the paper's experiments.", _PAPER
-        ),
-        "theory": LazyCommand(
-            "theory:app", "Compute the regret bound and test it by simulation.", _PAPER
-        ),
-    }
 
 
 app = typer.Typer(

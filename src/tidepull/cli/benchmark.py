@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import typer
+from typer import Argument, Context, Option, Typer
 
+from tidepull.cli import options
 from tidepull.cli.console import print_json, say, show_table
-from tidepull.cli.options import ADDRESS, JSON, ON, PARTIAL_HELP, WORKERS, Place
 from tidepull.cli.sweep import sweep
 from tidepull.errors import InputError, MissingExtraError, WrongStoreError
 from tidepull.experiments.store import Store
@@ -22,36 +22,30 @@ from tidepull.reporting.submission import export_worlds, score_arms
 from tidepull.reporting.tables import Cell, Table, number
 from tidepull.reporting.tideline import Standing, Tideline, board_table, kinds_table, tideline
 
-app = typer.Typer(add_completion=False, invoke_without_command=True)
+app = Typer(add_completion=False, invoke_without_command=True)
 
 
 @app.callback()
 def benchmark(
-    context: typer.Context,
-    quick: bool = typer.Option(
-        False, "--quick", help="One small problem of every kind, two seeds."
-    ),
-    edition: int = typer.Option(
+    context: Context,
+    quick: bool = Option(False, "--quick", help="One small problem of every kind, two seeds."),
+    edition: int = Option(
         1, min=1, max=2, help="1: every kind of drift. 2: shops and real streams with hours."
     ),
-    policy: list[str] = typer.Option(
+    policy: list[str] = Option(
         [], metavar="ID", help="Also play this policy, of tidepull or of --module; may be repeated."
     ),
-    module: list[Path] = typer.Option(
+    module: list[Path] = Option(
         [], metavar="FILE", help="Python file that registers policies; may be repeated."
     ),
-    out: Path = typer.Option(None, help="Store to write to. Default: out/tideline[-2][-quick]."),
-    workers: int = WORKERS,
-    play: bool = typer.Option(
-        True, "--play/--no-play", help="Play what is missing, or only report."
-    ),
-    partial: bool = typer.Option(True, "--partial/--complete", help=PARTIAL_HELP),
-    on: Place = ON,
-    address: str = ADDRESS,
-    docs: Path = typer.Option(
-        None, help="Also write the page into this folder, such as docs/tideline."
-    ),
-    json: bool = JSON,
+    out: Path = Option(None, help="Store to write to. Default: out/tideline[-2][-quick]."),
+    workers: options.Workers = None,
+    play: bool = Option(True, "--play/--no-play", help="Play what is missing, or only report."),
+    partial: bool = Option(True, "--partial/--complete", help=options.PARTIAL_HELP),
+    on: options.On = "local",
+    address: options.Address = None,
+    docs: Path = Option(None, help="Also write the page into this folder, such as docs/tideline."),
+    json: bool = options.JSON,
 ) -> None:
     """Run Tideline: every kind of problem, scored between the structure oracle (0) and random arms
     (1)."""
@@ -63,10 +57,7 @@ def benchmark(
         suite = name
         if policy or module:
             suite = str(with_policies(name, policy, module, directory))
-        sweep(
-            suite, out=directory, workers=workers, only=[], dry_run=False, known=[], retry_failed=False,
-            partial=partial, on=on, address=address, json=False,
-        )  # fmt: skip
+        sweep(suite, directory, workers, partial=partial, on=on, address=address)
     if not directory.exists():
         raise WrongStoreError(
             f"there is no store {directory}; leave out --no-play to play Tideline into it"
@@ -93,8 +84,8 @@ def benchmark(
 
 @app.command("export")
 def export(
-    folder: Path = typer.Argument(help="Folder to write to."),
-    quick: bool = typer.Option(False, "--quick", help="The worlds of the quick run."),
+    folder: Path = Argument(help="Folder to write to."),
+    quick: bool = Option(False, "--quick", help="The worlds of the quick run."),
 ) -> None:
     """Write the worlds of Tideline 2 as CSV files with checksums, for programs in any language."""
     say(f"the manifest: {export_worlds(_exported(quick), folder)}")
@@ -102,9 +93,9 @@ def export(
 
 @app.command("score")
 def score(
-    arms: Path = typer.Argument(help="CSV file with the columns world, seed, round and arm."),
-    quick: bool = typer.Option(False, "--quick", help="The worlds of the quick run."),
-    json: bool = JSON,
+    arms: Path = Argument(help="CSV file with the columns world, seed, round and arm."),
+    quick: bool = Option(False, "--quick", help="The worlds of the quick run."),
+    json: bool = options.JSON,
 ) -> None:
     """Score arms that another program chose in exported worlds: 0 is the oracle, 1 random arms."""
     scored = score_arms(_exported(quick), arms)

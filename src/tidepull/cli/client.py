@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from typer import Argument, Context, Option, Typer
 
 from tidepull.cli.console import json_object, print_json, say
 from tidepull.errors import InputError
@@ -14,21 +14,21 @@ from tidepull.errors import InputError
 if TYPE_CHECKING:
     from tidepull.agent.client import Client, RemoteAgent
 
-client_app = typer.Typer(help="Call a running service (tidepull serve).", no_args_is_help=True)
-_AGENT = typer.Argument(metavar="AGENT", help="The agent's name.")
-_LABEL = typer.Argument(help="The arm.")
+client_app = Typer(help="Call a running service (tidepull serve).", no_args_is_help=True)
+_AGENT = Argument(metavar="AGENT", help="The agent's name.")
+_LABEL = Argument(help="The arm.")
 
 
 @client_app.callback()
 def _service(
-    context: typer.Context,
-    url: str = typer.Option(
+    context: Context,
+    url: str = Option(
         "http://127.0.0.1:8000",
         "--url",
         envvar="TIDEPULL_URL",
         help="Address of the service; several are separated by commas.",
     ),
-    token_file: Path = typer.Option(
+    token_file: Path = Option(
         None, "--token-file", help="File with the token. Default: the variable TIDEPULL_TOKEN."
     ),
 ) -> None:
@@ -42,7 +42,7 @@ def _service(
     context.obj = url, token
 
 
-def _client(context: typer.Context) -> Client:
+def _client(context: Context) -> Client:
     from tidepull.agent.client import Client
 
     url, token = context.obj
@@ -51,12 +51,12 @@ def _client(context: typer.Context) -> Client:
     return client
 
 
-def _agent(context: typer.Context, name: str) -> RemoteAgent:
+def _agent(context: Context, name: str) -> RemoteAgent:
     return _client(context).agent(name)
 
 
 @client_app.command()
-def agents(context: typer.Context) -> None:
+def agents(context: Context) -> None:
     """List the agents that the token gives access to."""
     for name in _client(context).agents():
         print(name)
@@ -64,18 +64,16 @@ def agents(context: typer.Context) -> None:
 
 @client_app.command()
 def create(
-    context: typer.Context,
+    context: Context,
     agent: str = _AGENT,
-    arm: list[str] = typer.Option(..., "--arm", help="Label of an arm; may be repeated."),
-    fields: str = typer.Option(
+    arm: list[str] = Option(..., "--arm", help="Label of an arm; may be repeated."),
+    fields: str = Option(
         None,
         "--fields",
         help="""The context's fields, as '{"age": "number", "device": ["phone", "desktop"]}'.""",
     ),
-    policy: str = typer.Option(None, "--policy", help="The policy (default: tide)."),
-    settings: str = typer.Option(
-        None, "--settings", help="""Other settings, as '{"control": 0.1}'."""
-    ),
+    policy: str = Option(None, "--policy", help="The policy (default: tide)."),
+    settings: str = Option(None, "--settings", help="""Other settings, as '{"control": 0.1}'."""),
 ) -> None:
     """Create an agent."""
     more = json_object(settings, "--settings")
@@ -87,15 +85,15 @@ def create(
 
 @client_app.command()
 def choose(
-    context: typer.Context,
+    context: Context,
     agent: str = _AGENT,
-    about: str = typer.Option(None, "--context", help="""The context, as '{"age": 31}'."""),
-    arm: list[str] = typer.Option(None, "--arm", help="Choose among these only."),
-    subject: str = typer.Option(None, "--subject", help="Id of the subject, such as a user."),
-    id: str = typer.Option(
+    about: str = Option(None, "--context", help="""The context, as '{"age": 31}'."""),
+    arm: list[str] = Option(None, "--arm", help="Choose among these only."),
+    subject: str = Option(None, "--subject", help="Id of the subject, such as a user."),
+    id: str = Option(
         None, "--id", help="Id of the decision; repeating it returns the same decision."
     ),
-    baseline: str = typer.Option(
+    baseline: str = Option(
         None, "--baseline", help="The arm of your present rule; the control group gets it."
     ),
 ) -> None:
@@ -110,11 +108,11 @@ def choose(
 
 @client_app.command()
 def reward(
-    context: typer.Context,
+    context: Context,
     agent: str = _AGENT,
-    id: str = typer.Argument(help="The decision's id."),
-    value: float = typer.Argument(help="Its reward."),
-    also: str = typer.Option(None, "--also", help="""Further outcomes, as '{"cost": 0.2}'."""),
+    id: str = Argument(help="The decision's id."),
+    value: float = Argument(help="Its reward."),
+    also: str = Option(None, "--also", help="""Further outcomes, as '{"cost": 0.2}'."""),
 ) -> None:
     """Report the reward of a decision."""
     news = _agent(context, agent).reward(id, value, also=json_object(also, "--also"))
@@ -122,72 +120,72 @@ def reward(
 
 
 @client_app.command()
-def explain(context: typer.Context, agent: str = _AGENT) -> None:
+def explain(context: Context, agent: str = _AGENT) -> None:
     """Explain what the agent has learned, in plain words."""
     print(_agent(context, agent).explain())
 
 
 @client_app.command()
 def lift(
-    context: typer.Context,
+    context: Context,
     agent: str = _AGENT,
-    since: str = typer.Option(None, "--since", help="Only decisions since this time."),
-    outcome: str = typer.Option(None, "--outcome", help="A further outcome instead of the reward."),
+    since: str = Option(None, "--since", help="Only decisions since this time."),
+    outcome: str = Option(None, "--outcome", help="A further outcome instead of the reward."),
 ) -> None:
     """Estimate the gain in reward over the control group."""
     print(_agent(context, agent).lift(since=since, outcome=outcome))
 
 
 @client_app.command()
-def state(context: typer.Context, agent: str = _AGENT) -> None:
+def state(context: Context, agent: str = _AGENT) -> None:
     """Print the agent's state as JSON."""
     print_json(_agent(context, agent).state())
 
 
 @client_app.command()
 def history(
-    context: typer.Context,
+    context: Context,
     agent: str = _AGENT,
-    since: str = typer.Option(None, "--since", help="Start of the range."),
-    until: str = typer.Option(None, "--until", help="End of the range."),
-    bins: int = typer.Option(24, "--bins", min=1, max=1000, help="Number of intervals."),
+    since: str = Option(None, "--since", help="Start of the range."),
+    until: str = Option(None, "--until", help="End of the range."),
+    bins: int = Option(24, "--bins", min=1, max=1000, help="Number of intervals."),
 ) -> None:
     """Print decisions and rewards over time as JSON."""
     print_json(_agent(context, agent).history(since=since, until=until, bins=bins))
 
 
 @client_app.command()
-def add(context: typer.Context, agent: str = _AGENT, label: str = _LABEL) -> None:
+def add(context: Context, agent: str = _AGENT, label: str = _LABEL) -> None:
     """Add an arm, or bring back a retired one."""
     say("arms: " + ", ".join(_agent(context, agent).add(label)))
 
 
 @client_app.command()
-def retire(context: typer.Context, agent: str = _AGENT, label: str = _LABEL) -> None:
+def retire(context: Context, agent: str = _AGENT, label: str = _LABEL) -> None:
     """Retire an arm: it is not chosen any more."""
     say("arms: " + ", ".join(_agent(context, agent).retire(label)))
 
 
 @client_app.command()
 def rename(
-    context: typer.Context,
+    context: Context,
     agent: str = _AGENT,
     label: str = _LABEL,
-    to: str = typer.Argument(help="Its new name."),
+    to: str = Argument(help="Its new name."),
 ) -> None:
     """Rename an arm."""
     say("arms: " + ", ".join(_agent(context, agent).rename(label, to)))
 
 
 @client_app.command()
-def freeze(context: typer.Context, agent: str = _AGENT) -> None:
+def freeze(context: Context, agent: str = _AGENT) -> None:
     """Stop learning; decisions go on."""
     _agent(context, agent).freeze()
     say(f"agent {agent} is frozen")
 
 
 @client_app.command()
-def unfreeze(context: typer.Context, agent: str = _AGENT) -> None:
+def unfreeze(context: Context, agent: str = _AGENT) -> None:
     """Resume learning."""
     _agent(context, agent).unfreeze()
     say(f"agent {agent} learns")
@@ -195,9 +193,7 @@ def unfreeze(context: typer.Context, agent: str = _AGENT) -> None:
 
 @client_app.command()
 def rollback(
-    context: typer.Context,
-    agent: str = _AGENT,
-    to: str = typer.Argument(help="A time, or a decision's id."),
+    context: Context, agent: str = _AGENT, to: str = Argument(help="A time, or a decision's id.")
 ) -> None:
     """Undo what was learned since a time or a decision."""
     _agent(context, agent).rollback(to)
@@ -206,9 +202,9 @@ def rollback(
 
 @client_app.command()
 def export(
-    context: typer.Context,
+    context: Context,
     agent: str = _AGENT,
-    to: Path = typer.Argument(help="A .jsonl, .csv or .parquet file."),
+    to: Path = Argument(help="A .jsonl, .csv or .parquet file."),
 ) -> None:
     """Write every decision to a file."""
     _agent(context, agent).export(to)
@@ -216,10 +212,34 @@ def export(
 
 
 @client_app.command()
-def delete(
-    context: typer.Context,
+def forget(
+    context: Context,
     agent: str = _AGENT,
-    yes: bool = typer.Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
+    subject: str = Argument(help="The subject, as decisions were asked for."),
+    yes: bool = Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
+) -> None:
+    """Delete all decisions about a subject, for good."""
+    if not yes:
+        raise InputError(f"this deletes all decisions about {subject!r}, for good: say --yes")
+    say(f"{_agent(context, agent).forget(subject):,} decisions deleted")
+
+
+@client_app.command()
+def compact(
+    context: Context,
+    agent: str = _AGENT,
+    to: Path = Argument(help="A .jsonl, .csv or .parquet file."),
+    before: str = Option(..., "--before", help="Move decisions before then: 2026-01-01."),
+) -> None:
+    """Move old decisions from the service to a file."""
+    say(f"{_agent(context, agent).compact(to, before):,} decisions moved to {to}")
+
+
+@client_app.command()
+def delete(
+    context: Context,
+    agent: str = _AGENT,
+    yes: bool = Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
 ) -> None:
     """Delete an agent and its ledger."""
     if not yes:

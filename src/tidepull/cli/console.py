@@ -14,6 +14,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -98,12 +99,14 @@ def _strip(markup: str) -> str:
 
 
 @contextmanager
-def progress(description: str, total: int) -> Iterator[Progress]:
+def progress(
+    description: str, total: int, amount: ProgressColumn | None = None
+) -> Iterator[Progress]:
     """A bar with the time left, on stderr; `advance` the only task by its id 0."""
     bar = Progress(
         TextColumn("[bold]{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        amount or MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),

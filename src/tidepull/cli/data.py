@@ -2,56 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import DownloadColumn
+from typer import Argument, Option, Typer
 
-from tidepull.cli.console import err, out, print_json, say, show_table
+from tidepull.cli.console import out, print_json, progress, say, show_table
 from tidepull.cli.options import JSON
-from tidepull.errors import ParameterError
+from tidepull.errors import DataError, ParameterError
 from tidepull.problems.criteo.banners import Prepared, prepared_name, save
 from tidepull.problems.criteo.dataset import DIM, PUBLISHED_NAME, PUBLISHED_ROWS, SAMPLE
 from tidepull.problems.datasets import cache_directory
 from tidepull.reporting.tables import Cell, Table, number
 
-app = typer.Typer(
+app = Typer(
     help="Prepare data for problems that need it.", no_args_is_help=True, add_completion=False
 )
 
 
 @app.command("prepare-criteo")
 def prepare_criteo(
-    file: Annotated[Path, typer.Argument(help=f"The dataset as published: {PUBLISHED_NAME}.")],
+    file: Annotated[Path, Argument(help=f"The dataset as published: {PUBLISHED_NAME}.")],
     out_file: Annotated[
         Path | None,
-        typer.Option(
-            "--out", help="File to write. Default: the cache, where the problems find it."
-        ),
+        Option("--out", help="File to write. Default: the cache, where the problems find it."),
     ] = None,
-    dim: Annotated[int, typer.Option(help="Length of the vectors.")] = DIM,
-    sample: Annotated[int, typer.Option(help="Rows to sample, uniformly.")] = SAMPLE,
-    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
+    dim: Annotated[int, Option(help="Length of the vectors.")] = DIM,
+    sample: Annotated[int, Option(help="Rows to sample, uniformly.")] = SAMPLE,
+    seed: Annotated[int, Option(help="Seed of the sample.")] = 0,
 ) -> None:
     """Turn the Criteo attribution dataset into the compact file that both Criteo problems play
     on."""
     from tidepull.problems.criteo.prepare import prepare_file
 
     size = file.stat().st_size if file.is_file() else 0
-    with _bar("reading", size, DownloadColumn()) as bar:
+    with progress("reading", size, DownloadColumn()) as bar:
 
         def on_bytes(count: int) -> None:
             bar.update(bar.task_ids[0], completed=count)
@@ -66,17 +53,17 @@ def prepare_criteo(
 
 @app.command("synthesize-criteo")
 def synthesize_criteo(
-    rows: Annotated[int, typer.Option(help="Impressions to generate.")] = PUBLISHED_ROWS,
-    out_file: Annotated[Path, typer.Option("--out", help="File to write.")] = Path(
+    rows: Annotated[int, Option(help="Impressions to generate.")] = PUBLISHED_ROWS,
+    out_file: Annotated[Path, Option("--out", help="File to write.")] = Path(
         "criteo_synthetic_dataset.tsv.gz"
     ),
-    seed: Annotated[int, typer.Option(help="Seed of everything in the file.")] = 0,
+    seed: Annotated[int, Option(help="Seed of everything in the file.")] = 0,
 ) -> None:
     """Generate a synthetic file with the columns, cardinalities and click rate of the Criteo
     dataset."""
     from tidepull.problems.criteo.prepare import write_synthetic
 
-    with _bar("writing", rows, MofNCompleteColumn()) as bar:
+    with progress("writing", rows) as bar:
         write_synthetic(
             out_file,
             rows=rows,
@@ -89,36 +76,47 @@ def synthesize_criteo(
 @app.command("prepare-streams")
 def prepare_streams(
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="This stream alone; may be repeated.")
+        list[str] | None, Option(metavar="NAME", help="This stream alone; may be repeated.")
     ] = None,
     packages: Annotated[
-        Path | None,
-        typer.Option(help="Folder of downloaded packages. Default: packages in the cache."),
+        Path | None, Option(help="Folder of downloaded packages. Default: packages in the cache.")
     ] = None,
 ) -> None:
     """Download the packages whose data are real streams, and write their arrays into the cache."""
+    from tidepull.problems.datasets import find
     from tidepull.problems.prepare_streams import PREPARED, prepare
+    from tidepull.problems.streams import ELECTRICITY
 
+    if strange := sorted(set(only or []) - set(PREPARED)):
+        raise ParameterError(f"there is no stream '{strange[0]}' to prepare: {', '.join(PREPARED)}")
+    failed = []
     for name in only or PREPARED:
-        if name not in PREPARED:
-            raise ParameterError(f"there is no stream '{name}' to prepare: {', '.join(PREPARED)}")
-        out.print(f"{name}: {prepare(name, packages=packages)}", soft_wrap=True)
+        ready = find(ELECTRICITY.name) if name == "electricity" else None
+        try:
+            out.print(f"{name}: {ready or prepare(name, packages=packages)}", soft_wrap=True)
+        except DataError as error:
+            failed.append(f"{name}: {error}")
+    if failed:
+        raise DataError("\n".join(failed))
 
 
 @app.command("value-of-time")
 def show_value_of_time(json: bool = JSON) -> None:
     """Show the mean reward of random arms, the best fixed arm, the best table of hour x weekend and
-    the oracle on every real stream."""
+    the oracle on every real stream that is prepared."""
     from tidepull.problems import build_problem
     from tidepull.problems.streams import STREAMS
     from tidepull.problems.tables import TableWorld, value_of_time
 
-    worlds = {name: build_problem(("stream", {"name": name}), seed=0) for name in STREAMS}
-    found = {
-        name: (world.n_arms, value_of_time(world.table))
-        for name, world in worlds.items()
-        if isinstance(world, TableWorld)
-    }
+    found = {}
+    for name in STREAMS:
+        try:
+            world = build_problem(("stream", {"name": name}), seed=0)
+        except DataError as error:
+            say(f"left out: {error}")
+            continue
+        if isinstance(world, TableWorld):
+            found[name] = world.n_arms, value_of_time(world.table)
     if json:
         print_json([{"stream": name, "arms": k, **asdict(v)} for name, (k, v) in found.items()])
         return
@@ -147,12 +145,3 @@ def _show(prepared: Prepared, target: Path) -> None:
         f"{clicked:,} clicked and {others:,} not-clicked banners in {target}",
         soft_wrap=True,
     )
-
-
-@contextmanager
-def _bar(description: str, total: int, amount: ProgressColumn) -> Iterator[Progress]:
-    columns = TextColumn("[bold]{task.description}"), BarColumn(), amount, TimeElapsedColumn()
-    left = TextColumn("left"), TimeRemainingColumn()
-    with Progress(*columns, *left, console=err, transient=True, disable=not err.is_terminal) as bar:
-        bar.add_task(description, total=total)
-        yield bar

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import typer
+from typer import Option
 
 from tidepull.cli.console import print_table, say
 from tidepull.cli.options import SEEDS, seeds_of
@@ -31,9 +31,9 @@ _FIRST_ROUNDS = 70
 
 
 def demo(
-    out: Path = typer.Option(Path("demo-regret.png"), help="Picture to write."),
-    seeds: str = typer.Option("5", help=f"Seeds, one trial of each policy on each: {SEEDS}"),
-    horizon: int = typer.Option(4096, min=1, help="Rounds in each trial."),
+    out: Path = Option(Path("demo-regret.png"), help="Picture to write."),
+    seeds: str = Option("5", help=f"Seeds, one trial of each policy on each: {SEEDS}"),
+    horizon: int = Option(4096, min=1, help="Rounds in each trial."),
 ) -> None:
     """Compare seven policies on five arms whose success rates are seasonal, as a table and a
     picture."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from enum import StrEnum
 from typing import Any
 
-import typer
 from rich.markup import escape
+from typer import Argument, Option
 
 from tidepull.cli.console import out, print_json
 from tidepull.cli.options import JSON
@@ -28,8 +29,8 @@ class Listed(StrEnum):
 
 
 def list_registered(
-    kind: Listed = typer.Argument(help="What to list. Guests are policies of other libraries."),
-    all_: bool = typer.Option(False, "--all", help="With policies: also list guests."),
+    kind: Listed = Argument(help="What to list. Guests are policies of other libraries."),
+    all_: bool = Option(False, "--all", help="With policies: also list guests."),
     json: bool = JSON,
 ) -> None:
     """List problems, policies or guests with their parameters, or the suites of tidepull."""
@@ -83,10 +84,8 @@ def _list_suites(*, json: bool) -> None:
 
 def _documented(entry: Entry[Any]) -> list[ParameterDoc]:
     return [
-        ParameterDoc(
-            d.name, d.kind, str(entry.defaults.get(d.name, d.default)), d.description, d.range
-        )
-        for d in describe(entry.parameters)
+        replace(doc, default=str(entry.defaults.get(doc.name, doc.default)))
+        for doc in describe(entry.parameters)
     ]
 
 
@@ -94,20 +93,6 @@ def _as_json(entry: Entry[Any], kind: Listed) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": entry.id, "description": entry.description}
     if kind is Listed.problems:
         shown["horizon"] = entry.horizon
-    if entry.guest is not None:
-        shown |= {
-            "package": entry.guest.name,
-            "extra": entry.guest.extra,
-            "installed": entry.guest.version,
-        }
-    shown["parameters"] = [
-        {
-            "name": d.name,
-            "kind": d.kind,
-            "default": d.default,
-            "description": d.description,
-            "range": d.range,
-        }
-        for d in _documented(entry)
-    ]
-    return shown
+    if (guest := entry.guest) is not None:
+        shown |= {"package": guest.name, "extra": guest.extra, "installed": guest.version}
+    return {**shown, "parameters": [asdict(doc) for doc in _documented(entry)]}

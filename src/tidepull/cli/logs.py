@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.markup import escape
+from typer import Argument, Option
 
 from tidepull._internal.files import write_whole
 from tidepull.cli.console import print_json, print_table, progress, say
-from tidepull.cli.options import JSON, former, policy_of, renamed_value
+from tidepull.cli.options import JSON, policy_of
 from tidepull.errors import ParameterError
 from tidepull.logs import Backtest, Diagnosis, Estimate, Log, read, simulator
 from tidepull.logs import backtest as run_backtest
@@ -79,13 +79,13 @@ def _reads_log(
             source = LogSource(values.pop("log"), {name: values.pop(name) for name in reading})
             command(source, **values)
 
-        argument = typer.Argument(metavar="LOG", help="A file of decisions; its format is guessed.")
+        argument = Argument(metavar="LOG", help="A file of decisions; its format is guessed.")
         _, *own = inspect.signature(command, eval_str=True).parameters.values()
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [inspect.Parameter("log", keyword, default=argument, annotation=Path)]
         for name, (kind, default, words) in reading.items():
             flag = f"--{name.replace('_', '-')}"
-            option = typer.Option(default, flag, help=words, min=1 if kind is int else None)
+            option = Option(default, flag, help=words, min=1 if kind is int else None)
             parameters.append(inspect.Parameter(name, keyword, default=option, annotation=kind))
         parameters += [parameter.replace(kind=keyword) for parameter in own]
         wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -107,21 +107,19 @@ def _names(text: str) -> list[str]:
 @_reads_log()
 def diagnose(
     log: LogSource,
-    out: Path = typer.Option(
+    out: Path = Option(
         None, help="HTML page to write. Default: LOG's name with .html, in this folder."
     ),
-    most: int = typer.Option(
+    most: int = Option(
         MOST,
         min=100,
         help="Most events; in a longer log, neighbouring decisions of an arm are averaged.",
     ),
-    preview: bool = typer.Option(
+    preview: bool = Option(
         False, "--preview", help="Only show how the log is read, with its first rows."
     ),
-    seed: int = typer.Option(0, min=0, help="Seed of shuffles, models and intervals."),
-    json: bool = typer.Option(
-        False, "--json", help="Print only JSON; write a page only with --out."
-    ),
+    seed: int = Option(0, min=0, help="Seed of shuffles, models and intervals."),
+    json: bool = Option(False, "--json", help="Print only JSON; write a page only with --out."),
 ) -> None:
     """Report whether rewards depend on time in a log, how, whether forgetting would help, and
     warnings."""
@@ -182,24 +180,24 @@ def _show_diagnosis(diagnosis: Diagnosis) -> None:
 @_reads_log()
 def backtest(
     log: LogSource,
-    policies: str = typer.Option(
+    policies: str = Option(
         "random",
         help="Ids as tide,ucb (see: tidepull list policies), with parameters as d-ucb:discount=0.99:xi=0.1; random, or "
         "arm:LABEL for one arm.",
     ),
-    estimators: str = typer.Option(
+    estimators: str = Option(
         "snips,dm,dr", help=f"Estimators for policies that do not learn: {', '.join(ESTIMATORS)}."
     ),
-    by: str = typer.Option("", help="Also estimate by day, hour or weekday; several with commas."),
-    clip: float = typer.Option(
+    by: str = Option("", help="Also estimate by day, hour or weekday; several with commas."),
+    clip: float = Option(
         CLIP,
         help="Largest weight; larger ones are clipped (clipped) or left to the model (switch-dr).",
     ),
-    block: int = typer.Option(
+    block: int = Option(
         None,
         help="Neighbouring rows resampled together. Default: the cube root of the number of rows.",
     ),
-    seed: int = typer.Option(0, min=0, help="Seed of policies and intervals."),
+    seed: int = Option(0, min=0, help="Seed of policies and intervals."),
     json: bool = JSON,
 ) -> None:
     """Estimate what other policies would have earned on a log, with 95% intervals and warnings."""
@@ -225,13 +223,9 @@ def _policy(text: str) -> Named:
 
 def _plain_backtest(log: Log, result: Backtest) -> dict[str, Any]:
     reading = log.reading
+    size = {"format": reading.format, "rows": len(log), "arms": log.n_arms}
     return {
-        "log": {
-            "format": reading.format,
-            "rows": len(log),
-            "arms": log.n_arms,
-            "bad": asdict(reading.bad),
-        },
+        "log": {**size, "bad": asdict(reading.bad)},
         "notes": [*reading.notes, *result.left_out],
         "estimates": result.rows(),
         "weights": {policy: asdict(weights) for policy, weights in result.weights.items()},
@@ -256,31 +250,24 @@ def _show_backtest(log: Log, result: Backtest) -> None:
 
 def _cells(one: Estimate) -> list[str]:
     known = math.isfinite(one.low) and math.isfinite(one.high)
-    return [
-        escape(one.policy),
-        one.estimator,
-        f"{one.value:.4g}",
-        f"{one.low:.4g} to {one.high:.4g}" if known else "not known",
-        f"{one.rows:,}",
-        one.warning,
-    ]
+    interval = f"{one.low:.4g} to {one.high:.4g}" if known else "not known"
+    value, rows = f"{one.value:.4g}", f"{one.rows:,}"
+    return [escape(one.policy), one.estimator, value, interval, rows, one.warning]
 
 
 @_reads_log(without=("uniform", "last"))
 def model(
     log: LogSource,
-    out: Path = typer.Option(None, help="File to write, for --set path=FILE."),
-    to: Path = former("--to"),
-    most: int = typer.Option(MOST_ROWS, min=20, help="Use at most the latest N decisions."),
+    out: Path = Option(..., help="File to write, for --set path=FILE."),
+    most: int = Option(MOST_ROWS, min=20, help="Use at most the latest N decisions."),
     json: bool = JSON,
 ) -> None:
     """Fit a simulated problem to a log (means by arm, context and time), to play policies in it."""
-    path = renamed_value("--out", out, "--to", to, since="0.2")
     known = log.read()
     world = simulator(known, most=most)
-    world.save(path)
+    world.save(out)
     if json:
-        print_json({"to": str(path), **world.about})
+        print_json({"to": str(out), **world.about})
         return
     say(f"[dim]{escape(known.preview(rows=0))}[/]")
     widths = dict(zip(world.about["parts"], world.about["widths"], strict=True))
@@ -290,7 +277,6 @@ def model(
     print_table(title, ["part", "width"], rows, right=(1,))
     rounds = len(world.features)
     say(
-        f"{path} written: {rounds:,} rounds, {len(world.arms)} arms; a model of the log, not the "
-        "log"
+        f"{out} written: {rounds:,} rounds, {len(world.arms)} arms; a model of the log, not the log"
     )
-    say(f"play it: tidepull run from-log tide --set path={escape(str(path))} --horizon {rounds}")
+    say(f"play it: tidepull run from-log tide --set path={escape(str(out))} --horizon {rounds}")

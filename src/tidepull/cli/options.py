@@ -1,50 +1,56 @@
-"""Options that several commands share, values in one word, and options with an older name."""
+"""Options that several commands share, and values in one word."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
-import typer
+from typer import Option
 
-from tidepull.cli.console import say
 from tidepull.errors import ParameterError
 from tidepull.experiments.grid import MOST_SEEDS, parse_seeds
 from tidepull.parameters import Parameters
 from tidepull.registry import Named
 
-Place: TypeAlias = Literal["local", "here", "ray"]
-
 SEEDS = "a list such as 0-9 or 0,3,5; a number alone counts: 10 is 0-9, and only seed 7 is 7-7."
 """The end of the help of every `--seeds`."""
 
-DELAY = typer.Option(
+DELAY = Option(
     "0",
     help="Rounds until a reward comes: N, or geometric:MEAN[:LOST] (LOST: share that never comes).",
 )
-JSON = typer.Option(False, "--json", help="Print only JSON.")
-KNOWN = typer.Option(
-    [], help="CSV file or folder of finished trials, which are not played again; may be repeated."
-)
-WORKERS = typer.Option(None, help="Number of processes. Default: one for each core.")
-ON = typer.Option(
-    "local", help="Where trials run: local processes, this process (here), or a Ray cluster."
-)
-ADDRESS = typer.Option(None, help="Ray cluster address. Default: the local cluster.")
-ONLY = typer.Option(
-    [],
-    metavar="PATTERN",
-    help="Only trials whose id matches, such as '*/rnlps*/*'; may be repeated.",
-)
-DRY_RUN = typer.Option(False, "--dry-run", help="Count and estimate; run nothing.")
-RETRY_FAILED = typer.Option(False, "--retry-failed", help="Also run failed trials again.")
+JSON = Option(False, "--json", help="Print only JSON.")
+SET = Option([], "--set", metavar="NAME=VALUE", help="Set a parameter; may be repeated.")
 PARTIAL_HELP = "Leave out trials whose data or extras are missing here, and run the others."
-PARTIAL = typer.Option(False, "--partial", help=PARTIAL_HELP)
-SET = typer.Option([], "--set", metavar="NAME=VALUE", help="Set a parameter; may be repeated.")
+
+# Options of commands that other commands call: with usual defaults.
+Out = Annotated[Path | None, Option(help="Store to write to. Default: out/NAME.")]
+Known = Annotated[
+    list[Path] | None,
+    Option(
+        help="CSV file or folder of finished trials, which are not played again; may be repeated."
+    ),
+]
+Workers = Annotated[int | None, Option(help="Number of processes. Default: one for each core.")]
+On = Annotated[
+    Literal["local", "here", "ray"],
+    Option(help="Where trials run: local processes, this process (here), or a Ray cluster."),
+]
+Address = Annotated[str | None, Option(help="Ray cluster address. Default: the local cluster.")]
+Only = Annotated[
+    list[str] | None,
+    Option(
+        metavar="PATTERN",
+        help="Only trials whose id matches, such as '*/rnlps*/*'; may be repeated.",
+    ),
+]
+DryRun = Annotated[bool, Option("--dry-run", help="Count and estimate; run nothing.")]
+RetryFailed = Annotated[bool, Option("--retry-failed", help="Also run failed trials again.")]
+Partial = Annotated[bool, Option("--partial", help=PARTIAL_HELP)]
+Json = Annotated[bool, Option("--json", help="Print only JSON.")]
 
 
 def seeds_of(text: str, option: str = "--seeds") -> tuple[int, ...]:
@@ -66,37 +72,6 @@ def parse_budget(text: str) -> float:
     if match is None or float(match[1]) <= 0:
         raise ParameterError(f"--budget {text}: write a time such as 90s, 30m or 2h")
     return float(match[1]) * {"s": 1, "m": 60, "h": 3600, "": 60}[match[2]]
-
-
-def renamed(old: str, new: str) -> Any:
-    """Declare a removed option, whose error names the new one."""
-    return typer.Option(None, old, hidden=True, callback=_refuse(old, new))
-
-
-def _refuse(old: str, new: str) -> Callable[[str | None], None]:
-    def refuse(value: str | None) -> None:
-        if value is not None:
-            raise ParameterError(f"{old} is now {new}")
-
-    return refuse
-
-
-def former(old: str) -> Any:
-    """Declare the old name of an option, which works for one more version; `renamed_value` reads
-    both."""
-    return typer.Option(None, old, hidden=True)
-
-
-def renamed_value(
-    new: str, value: Path | None, old: str, former_value: Path | None, *, since: str
-) -> Path:
-    """Return the value of an option under its new name or, with a warning, under its old one."""
-    if former_value is not None:
-        say(f"{old} is called {new} since version {since}, and goes with the next one")
-    chosen = value or former_value
-    if chosen is None:
-        raise ParameterError(f"{new} is missing: say which file to write")
-    return chosen
 
 
 def split_settings(problem: str, policy: str, assignments: list[str]) -> tuple[Named, Named]:

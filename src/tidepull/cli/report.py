@@ -3,10 +3,11 @@ side."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import typer
+from typer import Argument, Option
 
 from tidepull.cli.console import err, print_json, print_table, say
 from tidepull.cli.options import JSON
@@ -22,11 +23,9 @@ _PAPER = "paper"
 
 
 def report(
-    directories: list[Path] = typer.Argument(metavar="DIR", help="One or more stores."),
-    out: Path = typer.Option(None, help="Folder to write to. Default: DIR/report."),
-    formats: str = typer.Option(
-        ",".join(FORMATS), help=f"Formats of the figures: {', '.join(_KNOWN)}."
-    ),
+    directories: list[Path] = Argument(metavar="DIR", help="One or more stores."),
+    out: Path = Option(None, help="Folder to write to. Default: DIR/report."),
+    formats: str = Option(",".join(FORMATS), help=f"Formats of the figures: {', '.join(_KNOWN)}."),
     json: bool = JSON,
 ) -> None:
     """Write one self-contained HTML page of a store, with its figures and tables beside it."""
@@ -48,28 +47,19 @@ def announce(result: ReportFiles, *, json: bool, **more: Any) -> None:
     """Say what was found and where it is; `more` stands in the JSON too."""
     gaps = result.frame.gaps
     if json:
-        print_json(
-            {
-                "page": result.page,
-                "figures": result.figures,
-                "tables": result.tables,
-                "trials": result.frame.trials,
-                "failed": len(gaps.failed),
-                "missing": len(gaps.missing),
-                "damaged": len(gaps.damaged),
-                "verdicts": [
-                    {"suite": s.suite, "problem": s.title, "verdict": verdict(s)}
-                    for s in result.frame.studies
-                ],
-                **more,
-            }
-        )
+        files = {"page": result.page, "figures": result.figures, "tables": result.tables}
+        counts = {name: len(ids) for name, ids in asdict(gaps).items()}
+        verdicts = [
+            {"suite": s.suite, "problem": s.title, "verdict": verdict(s)}
+            for s in result.frame.studies
+        ]
+        trials = {"trials": result.frame.trials, **counts}
+        print_json({**files, **trials, "verdicts": verdicts, **more})
         return
     if gaps:
         say(
             f"[yellow]not all trials are here[/]: {len(gaps.failed):,} failed, "
-            f"{len(gaps.missing):,} missing, "
-            f"{len(gaps.damaged):,} damaged"
+            f"{len(gaps.missing):,} missing, {len(gaps.damaged):,} damaged"
         )
     for study in result.frame.studies:
         print(f"{study.title}: {verdict(study)}")
@@ -80,8 +70,8 @@ def announce(result: ReportFiles, *, json: bool, **more: Any) -> None:
 
 
 def compare(
-    a: Path = typer.Argument(help="A store."),
-    b: str = typer.Argument(help=f"Another store, or '{_PAPER}' for the paper's table."),
+    a: Path = Argument(help="A store."),
+    b: str = Argument(help=f"Another store, or '{_PAPER}' for the paper's table."),
     json: bool = JSON,
 ) -> None:
     """Compare the final regrets of two stores, with 95% intervals of the differences."""
@@ -99,12 +89,8 @@ def compare(
         print_json([_as_json(line) for line in lines])
         return
     columns = ["problem", "policy", "rounds", "A", "B", "A - B", "95% interval", "common seeds"]
-    print_table(
-        f"Final regret: A is {a}, B is {b}",
-        columns,
-        [_cells(line) for line in lines],
-        right=range(2, 8),
-    )
+    cells = [_cells(line) for line in lines]
+    print_table(f"Final regret: A is {a}, B is {b}", columns, cells, right=range(2, 8))
     clear = sum(line.difference.clear for line in lines)
     say(f"{clear} of {len(lines)} differences are clear (their 95% interval leaves out zero)")
     if any(0 < line.difference.pairs < max(line.a.trials, line.b.trials) for line in lines):

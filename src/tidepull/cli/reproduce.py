@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import typer
+from typer import Argument, Exit, Option
 
+from tidepull.cli import options
 from tidepull.cli.console import INTERRUPTED, err, print_json, progress, say
-from tidepull.cli.options import DRY_RUN, JSON, PARTIAL, RETRY_FAILED, WORKERS
 from tidepull.cli.report import announce
-from tidepull.cli.search import search as halve
 from tidepull.cli.select import select
+from tidepull.cli.sweep import search as halve
 from tidepull.cli.sweep import sweep
 from tidepull.cli.trials import ready
 from tidepull.errors import WrongStoreError
@@ -51,31 +51,29 @@ WHERE: Literal["local", "here"] = "local"
 
 
 def reproduce(
-    target: PaperPart = typer.Argument(PaperPart.all, help="A part of the paper, or all of it."),
-    trials: int = typer.Option(
-        None, min=1, help="Number of trials to report. Default: the paper's ten."
-    ),
-    quick: bool = typer.Option(
+    target: PaperPart = Argument(PaperPart.all, help="A part of the paper, or all of it."),
+    trials: int = Option(None, min=1, help="Number of trials to report. Default: the paper's ten."),
+    quick: bool = Option(
         False, "--quick", help="Fewer and shorter trials: minutes instead of days."
     ),
-    one_world: bool = typer.Option(
+    one_world: bool = Option(
         False,
         "--one-world",
         help="All trials in one realisation of each problem, as the authors did.",
     ),
-    search: bool = typer.Option(
+    search: bool = Option(
         True, help="Search the paper's grids, or use the settings of the package."
     ),
-    exhaustive: bool = typer.Option(False, "--exhaustive", help="Search every setting to the end."),
-    play: bool = typer.Option(True, help="Play what is missing, or only report what was played."),
-    out: Path = typer.Option(
+    exhaustive: bool = Option(False, "--exhaustive", help="Search every setting to the end."),
+    play: bool = Option(True, help="Play what is missing, or only report what was played."),
+    out: Path = Option(
         None, help="Output directory. Default: out/reproduce, with -one-world and -quick appended."
     ),
-    workers: int = WORKERS,
-    dry_run: bool = DRY_RUN,
-    retry_failed: bool = RETRY_FAILED,
-    partial: bool = PARTIAL,
-    json: bool = JSON,
+    workers: options.Workers = None,
+    dry_run: options.DryRun = False,
+    retry_failed: options.RetryFailed = False,
+    partial: options.Partial = False,
+    json: bool = options.JSON,
 ) -> None:
     """Run what is missing of the paper's experiments, then report on one page; the same command
     continues."""
@@ -92,11 +90,8 @@ def reproduce(
         if dry_run:
             _foretell(counts, searches, json=json)
             return
-        settings: dict[str, Any] = {
-            "retry_failed": retry_failed,
-            "partial": partial,
-            "workers": workers,
-        }
+        settings: dict[str, Any] = {"retry_failed": retry_failed, "partial": partial}
+        settings["workers"] = workers or usable_cpus()
         with redirect_stdout(sys.stderr):  # the standard output is for results alone
             complete = _play(parts, directory, trials, settings)
             for name in searches:
@@ -118,7 +113,7 @@ def reproduce(
     announce(result, json=json, claims=[claim.as_plain() for claim in claims])
     say(tally(claims))
     if not complete:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _foretell(counts: dict[str, Any], searches: Sequence[str], *, json: bool) -> None:
@@ -138,7 +133,7 @@ def _play(
         say(f"[bold]{one.name}[/] ({number} of {len(parts)})")
         searched = one.name.removesuffix(SELECTED) if one.name.endswith(SELECTED) else ""
         own = _chosen(searched, directory, trials) if searched else None
-        complete &= _run(own or one.written(directory), directory=directory, **settings)
+        complete &= _succeeds(sweep, own or one.written(directory), directory, settings)
     return complete
 
 
@@ -152,10 +147,10 @@ def _search(
 ) -> bool:
     """Search the grids of a suite, then report what was chosen on seeds that it never saw."""
     say(f"[bold]{looked_for.name}[/]: searching")
-    run = _run if exhaustive else _halve
-    complete = run(looked_for.written(directory), directory=directory, **settings)
+    command = sweep if exhaustive else halve
+    complete = _succeeds(command, looked_for.written(directory), directory, settings)
     chosen = _chosen(looked_for.name, directory, trials)
-    return complete and chosen is not None and _run(chosen, directory=directory, **settings)
+    return complete and chosen is not None and _succeeds(sweep, chosen, directory, settings)
 
 
 def _chosen(search: str, directory: Path, trials: int | None) -> str | None:
@@ -166,15 +161,7 @@ def _chosen(search: str, directory: Path, trials: int | None) -> str | None:
         return None
     path = directory / "suites" / f"{search}{SELECTED}.toml"
     try:
-        select(
-            directory=directory,
-            suite=search,
-            out=path,
-            seeds=report_seeds(search, trials),
-            horizon=None,  # type: ignore[arg-type]  # the problems' usual length
-            partial=True,
-            json=False,
-        )
+        select(directory, search, path, report_seeds(search, trials), partial=True)
     except WrongStoreError as error:
         say(f"[yellow]no best settings from {search} yet[/]: {error}")
         return None
@@ -218,13 +205,8 @@ def _announce_all(
     able = ready(work.todo, partial=partial)
     seconds, unknown = estimator(store, replace(work, todo=able)).seconds_left()
     failed, unable = len(work.failed_before), len(work.todo) - len(able)
-    counts = {
-        "total": work.total,
-        "done": work.done,
-        "failed": failed,
-        "unable": unable,
-        "todo": len(able),
-    }
+    counts = {"total": work.total, "done": work.done, "failed": failed, "unable": unable}
+    counts["todo"] = len(able)
     suites = "one suite" if len(parts) == 1 else f"{len(parts)} suites"
     others = f", {failed:,} failed earlier (--retry-failed runs them again)" if failed else ""
     others += f", {unable:,} cannot run here" if unable else ""
@@ -239,56 +221,13 @@ def _announce_all(
     return counted | {"cpu_seconds_left": seconds, "unknown": unknown}
 
 
-def _run(
-    suite: str, *, directory: Path, workers: int | None, retry_failed: bool, partial: bool
+def _succeeds(
+    command: Callable[..., None], suite: str, directory: Path, settings: dict[str, Any]
 ) -> bool:
-    """Sweep with the time left on display; False when trials failed. Ctrl-C ends the whole
-    command."""
-    return _succeeds(
-        lambda: sweep(
-            suite=suite,
-            out=directory,
-            workers=workers or usable_cpus(),
-            only=[],
-            known=[],
-            dry_run=False,
-            retry_failed=retry_failed,
-            partial=partial,
-            on=WHERE,
-            address=None,  # type: ignore[arg-type]  # there is none
-            json=False,
-        )
-    )
-
-
-def _halve(
-    suite: str, *, directory: Path, workers: int | None, retry_failed: bool, partial: bool
-) -> bool:
-    """Search by successive halving, as the suite says."""
-    return _succeeds(
-        lambda: halve(
-            suite=suite,
-            eta=None,  # type: ignore[arg-type]  # as the suite says
-            rungs=None,  # type: ignore[arg-type]
-            budget=None,  # type: ignore[arg-type]  # to the end
-            known=[],
-            out=directory,
-            workers=workers or usable_cpus(),
-            only=[],
-            dry_run=False,
-            retry_failed=retry_failed,
-            partial=partial,
-            on=WHERE,
-            address=None,  # type: ignore[arg-type]
-            json=False,
-        )
-    )
-
-
-def _succeeds(command: Callable[[], None]) -> bool:
+    """Run `sweep` or `search`; False when trials failed. Ctrl-C ends the whole command."""
     try:
-        command()
-    except typer.Exit as end:
+        command(suite, out=directory, on=WHERE, **settings)
+    except Exit as end:
         if end.exit_code == INTERRUPTED:
             raise
         return False

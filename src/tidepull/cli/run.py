@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import typer
 from rich.markup import escape
+from typer import Argument, Option
 
+from tidepull.cli import options
 from tidepull.cli.console import print_json, print_table, progress, say
-from tidepull.cli.options import DELAY, JSON, SEEDS, SET, WORKERS, seeds_of, split_settings
 from tidepull.cli.trials import ready
 from tidepull.errors import InputError, ParameterError, TidepullError
 from tidepull.experiments.delay import AT_ONCE, delay_text, delay_words
@@ -23,24 +23,22 @@ from tidepull.reporting.stats import Summary, summarise
 
 
 def run(
-    problem: str = typer.Argument(help="Id of a problem (see: tidepull list problems)."),
-    policy: str = typer.Argument(help="Id of a policy (see: tidepull list policies)."),
-    horizon: int = typer.Option(
-        None, help="Rounds in each trial. Default: the problem's usual length."
-    ),
-    seeds: str = typer.Option("1", help=f"Seeds, one trial on each: {SEEDS}"),
-    delay: str = DELAY,
-    set_: list[str] = SET,
-    workers: int = WORKERS,
-    json: bool = JSON,
+    problem: str = Argument(help="Id of a problem (see: tidepull list problems)."),
+    policy: str = Argument(help="Id of a policy (see: tidepull list policies)."),
+    horizon: int = Option(None, help="Rounds in each trial. Default: the problem's usual length."),
+    seeds: str = Option("1", help=f"Seeds, one trial on each: {options.SEEDS}"),
+    delay: str = options.DELAY,
+    set_: list[str] = options.SET,
+    workers: options.Workers = None,
+    json: bool = options.JSON,
 ) -> None:
     """Run one policy on one problem and show its regret."""
     rounds = problems.entry(problem).horizon if horizon is None else horizon
     for option, value in (("horizon", rounds), ("workers", workers)):
         if value is not None and value < 1:
             raise ParameterError(f"--{option} must be at least 1, got {value}")
-    played = seeds_of(seeds)
-    named_problem, named_policy = split_settings(problem, policy, set_)
+    played = options.seeds_of(seeds)
+    named_problem, named_policy = options.split_settings(problem, policy, set_)
     late = delay_text(delay)
     specs = [
         make_spec(named_problem, named_policy, horizon=rounds, seed=s, delay=late) for s in played

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from tidepull._internal.files import write_whole
+from tidepull.cli import options
 from tidepull.cli.console import print_json, print_table, say
-from tidepull.cli.options import JSON, SEEDS, renamed, seeds_of
 from tidepull.cli.store import say_gaps
 from tidepull.errors import ParameterError, WrongStoreError
 from tidepull.experiments.grid import searched_suite, seeds_text
@@ -22,22 +23,28 @@ from tidepull.paper.reproduce import papers_place
 
 
 def select(
-    directory: Path = typer.Argument(
-        metavar="DIR", help="Store of a search, or its trials as CSV (`tidepull store archive`)."
-    ),
-    suite: str = typer.Option(
-        None, help="Suite that searched. Default: the only one of the store."
-    ),
-    out: Path = typer.Option(None, help="Suite to write. Default: DIR/selected.toml."),
-    _write: str = renamed("--write", "--out"),
-    seeds: str = typer.Option(
-        "0-9", help=f"Seeds of that suite, none of which the search used: {SEEDS}"
-    ),
-    horizon: int = typer.Option(
-        None, min=1, help="Rounds in that suite. Default: the problems' usual length."
-    ),
-    partial: bool = typer.Option(False, "--partial", help="Choose even if trials are missing."),
-    json: bool = JSON,
+    directory: Annotated[
+        Path,
+        Argument(
+            metavar="DIR",
+            help="Store of a search, or its trials as CSV (`tidepull store archive`).",
+        ),
+    ],
+    suite: Annotated[
+        str | None, Option(help="Suite that searched. Default: the only one of the store.")
+    ] = None,
+    out: Annotated[Path | None, Option(help="Suite to write. Default: DIR/selected.toml.")] = None,
+    seeds: Annotated[
+        str, Option(help=f"Seeds of that suite, none of which the search used: {options.SEEDS}")
+    ] = "0-9",
+    horizon: Annotated[
+        int | None,
+        Option(min=1, help="Rounds in that suite. Default: the problems' usual length."),
+    ] = None,
+    partial: Annotated[
+        bool, Option("--partial", help="Choose even if trials are missing.")
+    ] = False,
+    json: options.Json = False,
 ) -> None:
     """Choose the best setting for each problem and one default for all, as the paper does."""
     source = open_search(directory)
@@ -54,15 +61,8 @@ def select(
         raise WrongStoreError(
             f"the suite '{name}' has no policy with several settings to choose from"
         )
-    text = selected_suite(
-        searched_suite(name),
-        selection,
-        loaded.rows,
-        report_seeds,
-        horizon,
-        modules,
-        source.settings(name),
-    )
+    chosen = searched_suite(name), selection, loaded.rows, report_seeds, horizon
+    text = selected_suite(*chosen, modules, source.settings(name))
     path = out or directory / "selected.toml"
     write_whole(path, text.encode())
     if json:
@@ -85,7 +85,7 @@ def _check(loaded: Rows, *, partial: bool) -> None:
 
 
 def _report_seeds(text: str, rows: tuple[Row, ...]) -> tuple[int, ...]:
-    seeds = seeds_of(text)
+    seeds = options.seeds_of(text)
     seen = sorted({row.seed for row in rows}.intersection(seeds))
     if seen:
         raise ParameterError(

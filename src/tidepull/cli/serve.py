@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from typer import Argument, Option, Typer
 
 from tidepull.cli.console import print_table, say
 from tidepull.errors import InputError, MissingExtraError
@@ -13,69 +14,65 @@ from tidepull.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from tidepull.service.auth import Token
 
-token_app = typer.Typer(
-    help="Tokens for `tidepull serve`: make, list, revoke.", no_args_is_help=True
-)
-_TOKENS = typer.Option(
+token_app = Typer(help="Tokens for `tidepull serve`: make, list, revoke.", no_args_is_help=True)
+_TOKENS = Option(
     Path("agents/tokens.json"), "--tokens", metavar="FILE", help="The tokens file; it holds hashes."
 )
 
 
 def serve(
-    db: str = typer.Option(
+    db: str = Option(
         "agents",
         "--db",
         metavar="DIR|URL",
         help="The directory of the agents' files, or a postgresql:// URL.",
     ),
-    host: str = typer.Option(
+    host: str = Option(
         None,
         "--host",
         help="The address to listen on (default: 127.0.0.1; on Ray, each machine's own).",
     ),
-    port: int = typer.Option(
-        8000, "--port", min=0, max=65535, help="The port (0: any that is free)."
-    ),
-    tokens: Path = typer.Option(
+    port: int = Option(8000, "--port", min=0, max=65535, help="The port (0: any that is free)."),
+    tokens: Path = Option(
         None,
         "--tokens",
         metavar="FILE",
         help="Hashed tokens (default: tokens.json in the directory).",
     ),
-    insecure: bool = typer.Option(False, "--insecure", help="Let anybody in; on loopback only."),
-    quiet: bool = typer.Option(False, "--quiet", help="No access log."),
-    log: Path = typer.Option(
+    insecure: bool = Option(False, "--insecure", help="Let anybody in; on loopback only."),
+    quiet: bool = Option(False, "--quiet", help="No access log."),
+    log: Path = Option(
         None, "--log", metavar="FILE", help="The access log, JSON lines (default: stderr)."
     ),
-    audit: Path = typer.Option(
+    audit: Path = Option(
         None,
         "--audit",
         metavar="FILE",
         help="What admins did, JSON lines (default: audit.jsonl in the directory).",
     ),
-    here: str = typer.Option(
+    here: str = Option(
         "",
         "--here",
         metavar="URL",
         help="Where other services that share the database reach this one.",
     ),
-    personalizer: str = typer.Option(
+    personalizer: str = Option(
         None,
         "--personalizer",
         metavar="NAME",
         help="Take calls of Azure Personalizer's clients for this agent; it is made when the first one comes.",
     ),
-    requests: float = typer.Option(
+    requests: float = Option(
         10_000.0, "--requests", min=1, help="Requests a second that one token may make."
     ),
-    agents: int = typer.Option(1000, "--agents", min=1, help="Agents that may be made."),
-    on: str = typer.Option(
+    agents: int = Option(1000, "--agents", min=1, help="Agents that may be made."),
+    on: str = Option(
         "here", "--on", help="here, or ray: shards on a Ray cluster (docs/cluster.md)."
     ),
-    address: str = typer.Option(
+    address: str = Option(
         None, "--address", help="The Ray cluster (default: the one of this machine)."
     ),
-    shards: int = typer.Option(
+    shards: int = Option(
         None, "--shards", min=1, help="Shards on the cluster (default: one for each machine)."
     ),
 ) -> None:
@@ -104,16 +101,14 @@ def serve(
 
 @token_app.command()
 def new(
-    agent: list[str] = typer.Option(
+    agent: list[str] = Option(
         ..., "--agent", help="The agent that it is for ('*': all); may be repeated."
     ),
-    scope: list[str] = typer.Option(
+    scope: list[str] = Option(
         ..., "--scope", help="read, decide or admin (everything); may be repeated."
     ),
-    days: float = typer.Option(
-        None, "--days", min=0, help="Valid for so many days (default: for ever)."
-    ),
-    note: str = typer.Option("", "--note", help="What it is for."),
+    days: float = Option(None, "--days", min=0, help="Valid for so many days (default: for ever)."),
+    note: str = Option("", "--note", help="What it is for."),
     tokens: Path = _TOKENS,
 ) -> None:
     """Make a token: it is printed once, and only its hash is kept."""
@@ -131,16 +126,23 @@ def new(
 
 @token_app.command("list")
 def list_tokens(tokens: Path = _TOKENS) -> None:
-    """The tokens of a file: ids, agents and scopes."""
+    """The tokens of a file: ids, agents, scopes, and until when they are valid."""
     rows = [
-        [token.id, ", ".join(token.agents), ", ".join(token.scopes), token.made, token.note]
+        [
+            token.id,
+            ", ".join(token.agents),
+            ", ".join(token.scopes),
+            token.made,
+            _expiry(token),
+            token.note,
+        ]
         for token in _read(tokens).values()
     ]
-    print_table(str(tokens), ["id", "agents", "scopes", "made", "note"], rows)
+    print_table(str(tokens), ["id", "agents", "scopes", "made", "expires", "note"], rows)
 
 
 @token_app.command()
-def revoke(id: str = typer.Argument(help="The token's id."), tokens: Path = _TOKENS) -> None:
+def revoke(id: str = Argument(help="The token's id."), tokens: Path = _TOKENS) -> None:
     """Make a token invalid, at once, also for services that run."""
     from tidepull.service.auth import write_tokens
 
@@ -149,6 +151,13 @@ def revoke(id: str = typer.Argument(help="The token's id."), tokens: Path = _TOK
         raise InputError(f"there is no token {id!r} in {tokens}; `tidepull token list` shows them")
     write_tokens(tokens, known)
     say(f"token {id} revoked")
+
+
+def _expiry(token: Token) -> str:
+    if token.expires is None:
+        return "never"
+    moment = datetime.fromtimestamp(token.expires, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") + (", expired" * (moment < datetime.now(UTC)))
 
 
 def _read(path: Path) -> dict[str, Token]:

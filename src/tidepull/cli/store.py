@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-import typer
+from typer import Argument, Exit, Option, Typer
 
 from tidepull._internal.files import abandoned
 from tidepull.cli.console import print_json, print_table, say
-from tidepull.cli.options import JSON, renamed
+from tidepull.cli.options import JSON
 from tidepull.experiments import maintenance
 from tidepull.experiments.archive import export as write_export
 from tidepull.experiments.rows import Rows, load_rows, read_plans
 from tidepull.experiments.rows import compact as write_index
 from tidepull.experiments.store import Store
 
-store_app = typer.Typer(
+store_app = Typer(
     help="Check, export and merge stores of results.", no_args_is_help=True, add_completion=False
 )
-_DIRECTORY = typer.Argument(metavar="DIR", help="The store.")
+_DIRECTORY = Argument(metavar="DIR", help="The store.")
 
 
 @store_app.command()
 def check(
     directory: Path = _DIRECTORY,
-    remove: bool = typer.Option(
+    remove: bool = Option(
         False, "--remove", help="Delete damaged trials and what crashes left behind."
     ),
     json: bool = JSON,
@@ -48,7 +48,7 @@ def check(
         if not condition.good and not remove:
             say("the next sweep of the suite runs damaged trials again and writes its plan anew")
     if not condition.good:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 @store_app.command()
@@ -95,13 +95,12 @@ def compact(directory: Path = _DIRECTORY, json: bool = JSON) -> None:
 @store_app.command()
 def export(
     directory: Path = _DIRECTORY,
-    out: Path = typer.Option(..., help="A .csv, .jsonl or .parquet file."),
-    _to: str = renamed("--to", "--out"),
-    suite: str = typer.Option(None, help="Only this suite's trials."),
-    by_setting: bool = typer.Option(
+    out: Path = Option(..., help="A .csv, .jsonl or .parquet file."),
+    suite: str = Option(None, help="Only this suite's trials."),
+    by_setting: bool = Option(
         False, "--by-setting", help="Averages of each setting instead of trials."
     ),
-    columns: str = typer.Option(
+    columns: str = Option(
         None, help="Columns to write, such as problem,setting,regret_mean. Default: all."
     ),
 ) -> None:
@@ -116,9 +115,7 @@ def export(
 @store_app.command()
 def archive(
     directory: Path = _DIRECTORY,
-    out: Path = typer.Option(
-        ..., help="Folder to write to; its trials of earlier stores are kept."
-    ),
+    out: Path = Option(..., help="Folder to write to; its trials of earlier stores are kept."),
 ) -> None:
     """Write every trial's totals, and thinned curves of those that are reported, as CSV to keep
     with the source."""
@@ -133,8 +130,8 @@ def archive(
 
 @store_app.command()
 def merge(
-    into: Path = typer.Argument(help="The store that receives."),
-    others: list[Path] = typer.Argument(help="Stores to take trials from."),
+    into: Path = Argument(help="The store that receives."),
+    others: list[Path] = Argument(help="Stores to take trials from."),
     json: bool = JSON,
 ) -> None:
     """Copy trials of other stores into the first; trials that differ are named and not copied."""
@@ -151,17 +148,14 @@ def merge(
         if merged.renamed:
             say(
                 f"[yellow]{len(merged.renamed):,} trials[/] (such as {merged.renamed[0]}) are of "
-                "another version of "
-                "their suite; they were copied and belong to no suite here"
+                "another version of their suite; they were copied and belong to no suite here"
             )
     if merged.conflicts:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 @store_app.command()
-def diff(
-    a: Path = typer.Argument(help="A store."), b: Path = typer.Argument(help="Another one.")
-) -> None:
+def diff(a: Path = Argument(help="A store."), b: Path = Argument(help="Another one.")) -> None:
     """Compare two stores byte by byte, apart from times and machines; exit code 1 when they
     differ."""
     differences = maintenance.differences(Store.open(a), Store.open(b))
@@ -169,7 +163,7 @@ def diff(
         say(difference)
     say(f"{len(differences):,} differences" if differences else "the same results")
     if differences:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def say_gaps(loaded: Rows, most: int = 10) -> None:

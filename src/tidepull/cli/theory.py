@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import typer
+from typer import Argument, Option, Typer
 
 from tidepull.cli import options
 from tidepull.cli.console import print_json, progress, say, show_table
@@ -29,7 +29,7 @@ from tidepull.paper.theory.simulate import (
 from tidepull.paper.theory.simulate import simulate as run_simulation
 from tidepull.paper.theory.tables import bound_report, simulation_report
 
-app = typer.Typer(
+app = Typer(
     help="Compute the regret bound with measurement error, and test it by simulation.",
     no_args_is_help=True,
     add_completion=False,
@@ -42,15 +42,14 @@ _SWEEPS: tuple[tuple[str, tuple[float, ...]], ...] = (
     ("k", ARMS),
 )
 
-D = typer.Option(help="Dimension of the contexts.", max=_LARGEST)
-K = typer.Option(help="Number of arms.", max=_LARGEST)
-HORIZON = typer.Option(help="Rounds in a trial.", max=_LARGEST)
-EPSILON = typer.Option(0.0, help="Largest distance between an observed and a true context.")
-DELTA = typer.Option(0.05, help="Probability with which the bound may fail.")
-SIGMA = typer.Option(0.05, help="Sub-Gaussian scale of the reward noise.")
-TIGHT = typer.Option(False, "--tight", help="Use the smaller, as valid p_t = sqrt(t - 1).")
-SEEDS = typer.Option("100", help=f"One trial on each, without gaps: {options.SEEDS}")
-SEED = options.renamed("--seed", "a part of --seeds, such as --seeds 1000-1099")
+D = Option(help="Dimension of the contexts.", max=_LARGEST)
+K = Option(help="Number of arms.", max=_LARGEST)
+HORIZON = Option(help="Rounds in a trial.", max=_LARGEST)
+EPSILON = Option(0.0, help="Largest distance between an observed and a true context.")
+DELTA = Option(0.05, help="Probability with which the bound may fail.")
+SIGMA = Option(0.05, help="Sub-Gaussian scale of the reward noise.")
+TIGHT = Option(False, "--tight", help="Use the smaller, as valid p_t = sqrt(t - 1).")
+SEEDS = Option("100", help=f"One trial on each, without gaps: {options.SEEDS}")
 JSON = options.JSON
 
 
@@ -79,33 +78,26 @@ def bound(
 
 @app.command()
 def simulate(
-    d: int = typer.Option(5, help="Dimension of the contexts."),
-    k: int = typer.Option(10, help="Number of arms."),
-    horizon: int = typer.Option(4096, help="Rounds in a trial."),
+    d: int = Option(5, help="Dimension of the contexts."),
+    k: int = Option(10, help="Number of arms."),
+    horizon: int = Option(4096, help="Rounds in a trial."),
     epsilon: float = EPSILON,
     delta: float = DELTA,
     sigma: float = SIGMA,
     tight: bool = TIGHT,
-    adversary: str = typer.Option(
+    adversary: str = Option(
         "random", help=f"Adversary that chooses the true contexts: {', '.join(ADVERSARIES)}."
     ),
-    noise: str = typer.Option("gaussian", help=f"Reward noise: {', '.join(NOISES)}."),
-    error: str = typer.Option(
-        "sphere", help=f"Direction of the measurement error: {', '.join(ERRORS)}."
-    ),
-    schedule: str = typer.Option(
+    noise: str = Option("gaussian", help=f"Reward noise: {', '.join(NOISES)}."),
+    error: str = Option("sphere", help=f"Direction of the measurement error: {', '.join(ERRORS)}."),
+    schedule: str = Option(
         "constant",
         help=f"How large the error is in each round, at most epsilon: {', '.join(SCHEDULES)}.",
     ),
-    inflate: bool = typer.Option(
-        True, help="Sample with nu_t as analysed, or with sigma as is usual."
-    ),
-    growth: bool = typer.Option(
-        False, "--growth", help="Also vary epsilon, d and K, and fit exponents."
-    ),
+    inflate: bool = Option(True, help="Sample with nu_t as analysed, or with sigma as is usual."),
+    growth: bool = Option(False, "--growth", help="Also vary epsilon, d and K, and fit exponents."),
     seeds: str = SEEDS,
-    _seed: str = SEED,
-    out: Path = typer.Option(
+    out: Path = Option(
         None,
         help="Picture to write; those of promises and growth go beside it. Default: theory.png, none with --json.",
     ),
@@ -144,9 +136,8 @@ def simulate(
 
 @app.command()
 def check(
-    horizon: int = typer.Option(2048, help="Rounds in a trial."),
+    horizon: int = Option(2048, help="Rounds in a trial."),
     seeds: str = SEEDS,
-    _seed: str = SEED,
     json: bool = JSON,
 ) -> None:
     """Check every promise of the proof under every adversary and noise, and several errors."""
@@ -165,14 +156,12 @@ def check(
 
 @app.command()
 def features(
-    problem: str = typer.Argument("rotating-vector-32", help="Id of a linear problem."),
-    policy: str = typer.Option("rnlps", help="Id of a neural-linear policy."),
-    horizon: int = typer.Option(2048, min=1, help="Rounds in the trial."),
-    seed: int = typer.Option(0, min=0, help="Seed of the trial."),
+    problem: str = Argument("rotating-vector-32", help="Id of a linear problem."),
+    policy: str = Option("rnlps", help="Id of a neural-linear policy."),
+    horizon: int = Option(2048, min=1, help="Rounds in the trial."),
+    seed: int = Option(0, min=0, help="Seed of the trial."),
     set_: list[str] = options.SET,
-    out: Path = typer.Option(
-        None, help="Picture to write. Default: features.png, none with --json."
-    ),
+    out: Path = Option(None, help="Picture to write. Default: features.png, none with --json."),
     json: bool = JSON,
 ) -> None:
     """Measure the effective measurement error of learned features over training, beside the

@@ -8,24 +8,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import typer
+from typer import Argument, Exit, Option
 
 from tidepull._internal.files import write_whole
+from tidepull.cli import options
 from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
-from tidepull.cli.options import (
-    ADDRESS,
-    DELAY,
-    JSON,
-    ON,
-    SEEDS,
-    WORKERS,
-    Place,
-    parse_budget,
-    seeds_of,
-)
 from tidepull.cli.trials import ProgressDisplay, check_address, executor_for, ready, shown
 from tidepull.errors import ParameterError, TidepullError
 from tidepull.experiments.delay import AT_ONCE, delay_slug, delay_text, delay_words
@@ -56,32 +45,30 @@ _SEARCH_SHARE = 0.8
 
 
 def tune(
-    problem: str = typer.Argument(help="Id of a problem."),
-    policy: str = typer.Argument(help="Id of a policy."),
-    budget: str = typer.Option("30m", help="Time for search and report: 90s, 30m, 2h."),
-    horizon: int = typer.Option(
+    problem: str = Argument(help="Id of a problem."),
+    policy: str = Argument(help="Id of a policy."),
+    budget: str = Option("30m", help="Time for search and report: 90s, 30m, 2h."),
+    horizon: int = Option(
         None, min=1, help="Rounds of a full trial. Default: the problem's usual length."
     ),
-    suite: str = typer.Option(
+    suite: str = Option(
         None, help="Suite whose grid declares the ranges. Default: the paper's grids."
     ),
-    delay: str = DELAY,
-    range_: list[str] = typer.Option(
+    delay: str = options.DELAY,
+    range_: list[str] = Option(
         [], "--range", metavar="NAME=LOW,HIGH", help="Range of a parameter; may be repeated."
     ),
-    search_seeds: str = typer.Option("2000-2002", help=f"Seeds of the search: {SEEDS}"),
-    report_seeds: str = typer.Option(
-        "0-9", help="Seeds of the report, which the search does not use."
-    ),
-    seed: int = typer.Option(0, min=0, help="Seed of the search itself."),
-    module: list[str] = typer.Option(
+    search_seeds: str = Option("2000-2002", help=f"Seeds of the search: {options.SEEDS}"),
+    report_seeds: str = Option("0-9", help="Seeds of the report, which the search does not use."),
+    seed: int = Option(0, min=0, help="Seed of the search itself."),
+    module: list[str] = Option(
         [], help="Module or .py file that registers policies; may be repeated."
     ),
-    out: Path = typer.Option(None, help="Store to write to. Default: out/tune-PROBLEM-POLICY."),
-    workers: int = WORKERS,
-    on: Place = ON,
-    address: str = ADDRESS,
-    json: bool = JSON,
+    out: Path = Option(None, help="Store to write to. Default: out/tune-PROBLEM-POLICY."),
+    workers: options.Workers = None,
+    on: options.On = "local",
+    address: options.Address = None,
+    json: bool = options.JSON,
 ) -> None:
     """Search a policy's settings with Optuna; interrupt at any time, the same command continues."""
     check_address(on, address)
@@ -89,8 +76,8 @@ def tune(
     load_modules(modules)
     policies.entry(policy)
     judging, reporting = (
-        seeds_of(search_seeds, "--search-seeds"),
-        seeds_of(report_seeds, "--report-seeds"),
+        options.seeds_of(search_seeds, "--search-seeds"),
+        options.seeds_of(report_seeds, "--report-seeds"),
     )
     if shared := set(judging) & set(reporting):
         raise ParameterError(
@@ -108,7 +95,7 @@ def tune(
         seed=seed,
         modules=modules,
     )
-    seconds = parse_budget(budget)
+    seconds = options.parse_budget(budget)
     require_optuna()
     ready(space.specs(space.fixed, space.horizon))
     place = "-".join(part for part in ("tune", problem, policy, delay_slug(space.delay)) if part)
@@ -126,7 +113,7 @@ def tune(
             rewards = runs.report(space, outcome.best, reporting)
     except KeyboardInterrupt:
         say("stopped; the same command continues")
-        raise typer.Exit(INTERRUPTED) from None
+        raise Exit(INTERRUPTED) from None
     compact(store)
     path = store.directory / "tuned.toml"
     write_whole(path, _suite(space, outcome.best, reporting).encode())
@@ -137,10 +124,7 @@ class _Runs:
     """Trials of the search and of the report, run once and remembered by the store."""
 
     def __init__(self, store: Store, executor: Executor, width: int, *, quiet: bool) -> None:
-        self._store = store
-        self._executor = executor
-        self._width = width
-        self._quiet = quiet
+        self._store, self._executor, self._width, self._quiet = store, executor, width, quiet
         self._asked: dict[str, dict[str, TrialSpec]] = {"tune-search": {}, "tune-report": {}}
 
     def search(self, specs: Sequence[TrialSpec]) -> Mapping[str, tuple[float, float]]:
@@ -190,19 +174,14 @@ def _show_best(outcome: Outcome) -> None:
 
 
 def _suite(space: SearchTask, best: Evaluation, seeds: Sequence[int]) -> str:
+    late = space.delay if space.delay != AT_ONCE else None
     tuned = {"name": f"{space.policy}-tuned", "id": space.policy, "parameters": best.parameters}
     return suite_text(
         f"tuned-{space.problem}-{space.policy}",
         f"{space.policy} as tuned for {space.problem} on seeds {seeds_text(space.seeds)}, beside "
         "its default.",
         seeds=seeds,
-        problems=[
-            {
-                "id": space.problem,
-                "horizon": space.horizon,
-                "delay": space.delay if space.delay != AT_ONCE else None,
-            }
-        ],
+        problems=[{"id": space.problem, "horizon": space.horizon, "delay": late}],
         policies=[tuned, {"name": f"{space.policy}-default", "id": space.policy}],
         modules=space.modules,
     )
@@ -215,20 +194,9 @@ def _show(
     assert best is not None
     gain = summarise(np.array(rewards["tuned"]) - np.array(rewards["default"]))
     if json:
-        summary: dict[str, Any] = {
-            "parameters": best.parameters,
-            "settings": outcome.settings,
-            **rewards,
-        }
-        summary["rounds_judged"] = best.horizon
-        print_json(
-            {
-                **summary,
-                "search_seconds": outcome.seconds,
-                "failed": outcome.failed,
-                "suite": str(path),
-            }
-        )
+        tried = {"parameters": best.parameters, "settings": outcome.settings, **rewards}
+        search = {"rounds_judged": best.horizon, "search_seconds": outcome.seconds}
+        print_json({**tried, **search, "failed": outcome.failed, "suite": path})
         return
     sums = {name: summarise(np.array(values)) for name, values in rewards.items()}
     rows = [[name, number(s.mean).text, number(s.std).text] for name, s in sums.items()]
@@ -250,8 +218,7 @@ def _show(
     if best.horizon < space.horizon:
         say(
             f"[yellow]chosen on {best.horizon:,} of {space.horizon:,} rounds[/]: the budget ended "
-            "before any setting "
-            "had played them all; a larger one goes on from here"
+            "before any setting had played them all; a larger one goes on from here"
         )
     if outcome.failed:
         say(f"[yellow]{outcome.failed} settings failed[/]")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.encoders.history import History
-from tidepull.encoders.training import Slices, finish
+from tidepull.encoders.training import Slices, Trainer, finish
 from tidepull.errors import ArmError, ContextError, RewardError
 from tidepull.protocols import Accept
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
@@ -257,3 +257,29 @@ class HistoryEncoder(ABC):
     def known_rounds(self) -> IntArray:
         """Return the numbers of the rounds in `encode_history`."""
         return self.oldest + np.flatnonzero(self._history.known)
+
+
+class NetworkEncoder(HistoryEncoder):
+    """A `HistoryEncoder` with a network of this package and its trainer."""
+
+    _trainer: Trainer
+
+    @property
+    def dim(self) -> int:
+        """Length of a feature vector."""
+        return self._trainer.network.units[2]
+
+    @property
+    def version(self) -> int:
+        """How many times the network has been refitted."""
+        return self._trainer.version
+
+    def _arm_rows(self, context: Context, weights: FloatArray) -> FloatArray:
+        """What each arm adds to the first products of the network."""
+        return self._reader.arms(context) @ weights if self._reader.shape.arm_dim else weights
+
+    def _chosen_row(self, arm: int, described: FloatArray, weights: FloatArray) -> FloatArray:
+        """What one arm adds to them, as a matrix of one row."""
+        if self._reader.shape.arm_dim:
+            return described[None] @ weights
+        return weights[arm : arm + 1]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.encoders import kernels
-from tidepull.encoders.base import ContextReader, HistoryEncoder
+from tidepull.encoders.base import ContextReader, NetworkEncoder
 from tidepull.encoders.history import History
 from tidepull.encoders.layers import Init
 from tidepull.encoders.networks import FeedforwardNetwork, FeedforwardSettings, waves
@@ -17,7 +17,7 @@ from tidepull.protocols import Accept
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
 
-class FeedforwardEncoder(HistoryEncoder):
+class FeedforwardEncoder(NetworkEncoder):
     """Features from `[observation, arm]`, the last `order` triplets `(observation, arm, reward)`
     and time.
 
@@ -65,16 +65,6 @@ class FeedforwardEncoder(HistoryEncoder):
         self._row[-1] = 1.0
         self._adopt_network()
 
-    @property
-    def dim(self) -> int:
-        """Length of a feature vector."""
-        return self._network.units[2]
-
-    @property
-    def version(self) -> int:
-        """How many times the network has been refitted."""
-        return self._trainer.version
-
     def open(self) -> None:
         """Begin the coming round now: what arrives from now on is not part of its input."""
         self._row[self._reader.width : self._n_inputs] = self._triplets
@@ -83,10 +73,8 @@ class FeedforwardEncoder(HistoryEncoder):
     def features(self, context: Context) -> FloatArray:
         """One row for each arm in the coming round (n_arms x dim), which is opened if it was not
         yet."""
-        observation, rows = self._reader.observation(context), self._arm_weights
-        if self._reader.shape.arm_dim:
-            rows = self._reader.arms(context) @ self._arm_weights
-        return self._step(observation, rows)
+        observation = self._reader.observation(context)
+        return self._step(observation, self._arm_rows(context, self._arm_weights))
 
     def decide(self, context: Context, arm: int) -> FloatArray:
         """Read the coming round (opened now, if it was not yet) with the arm chosen in it; its
@@ -95,9 +83,7 @@ class FeedforwardEncoder(HistoryEncoder):
         Returns the arm's features; the round's number is `rounds` before the call.
         """
         observation, described = self._reader.chosen(context, arm)
-        rows = self._arm_weights[arm : arm + 1]
-        if self._reader.shape.arm_dim:
-            rows = described[None] @ self._arm_weights
+        rows = self._chosen_row(arm, described, self._arm_weights)
         features: FloatArray = self._step(observation, rows)[0]
         self._row[len(observation) : self._reader.width] = described
         self._history.append(self._row[: self._n_inputs], features)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.encoders import kernels
-from tidepull.encoders.base import ContextReader, HistoryEncoder
+from tidepull.encoders.base import ContextReader, NetworkEncoder
 from tidepull.encoders.history import NO_ROUND, History
 from tidepull.encoders.layers import Init
 from tidepull.encoders.networks import RecurrentNetwork, RecurrentSettings
@@ -18,7 +18,7 @@ from tidepull.protocols import Accept
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
 
-class RecurrentEncoder(HistoryEncoder):
+class RecurrentEncoder(NetworkEncoder):
     """Features from an LSTM that has read `[previous reward, observation, arm]` of every past
     round.
 
@@ -60,26 +60,14 @@ class RecurrentEncoder(HistoryEncoder):
         self._weights = self._trainer.weights
         self._h = np.zeros(settings.units[1], dtype)
         self._c = np.zeros(settings.units[1], dtype)
-        self._latest, self._heard = (
-            0.0,
-            NO_ROUND,
-        )  # the latest reward that has arrived, and whose it is
+        # The latest reward that has arrived, and whose it is.
+        self._latest, self._heard = 0.0, NO_ROUND
         self._opened: tuple[float, int] | None = None  # the same when the coming round was opened
         self._shared = np.empty(4 * settings.units[1], dtype)
         self._shared_for: float | None = None
         self._row = np.empty(n_inputs, dtype)
         self._unread = np.zeros(settings.units[2], dtype)
         self._adopt_network()
-
-    @property
-    def dim(self) -> int:
-        """Length of a feature vector."""
-        return self._network.units[2]
-
-    @property
-    def version(self) -> int:
-        """How many times the network has been refitted."""
-        return self._trainer.version
 
     def open(self) -> None:
         """Begin the coming round now: what arrives from now on is not part of its input."""
@@ -88,9 +76,10 @@ class RecurrentEncoder(HistoryEncoder):
     def features(self, context: Context) -> FloatArray:
         """One row for each arm in the coming round (n_arms x dim), which is opened if it was not
         yet."""
-        observation, gates = self._reader.observation(context), self._arm_gates
-        if self._reader.shape.arm_dim:
-            gates = self._reader.arms(context) @ self._arm_gates
+        observation, gates = (
+            self._reader.observation(context),
+            self._arm_rows(context, self._arm_gates),
+        )
         if self._opened is None:
             self.open()
         features, _, _ = self._step(self._previous[0], observation, gates)
@@ -105,9 +94,7 @@ class RecurrentEncoder(HistoryEncoder):
         observation, described = self._reader.chosen(context, arm)
         previous, heard = self._previous
         row = self._input(previous, observation, described)
-        gates = self._arm_gates[arm : arm + 1]
-        if self._reader.shape.arm_dim:
-            gates = described[None] @ self._arm_gates
+        gates = self._chosen_row(arm, described, self._arm_gates)
         rows, h, c = self._step(previous, observation, gates)
         features: FloatArray = rows[0]
         self._h[:], self._c[:] = h[0], c[0]
@@ -234,28 +221,12 @@ class RecurrentEncoder(HistoryEncoder):
         """Features of some arms from the stored state, and the states (h, c) that would follow."""
         weights, dtype = self._weights, gates.dtype
         if self._shared_for != previous:
-            kernels.gates_of_state(
-                self._shared,
-                self._h,
-                weights["recurrent"],
-                self._bias,
-                previous,
-                self._reward_gates,
-            )
+            state = self._shared, self._h, weights["recurrent"], self._bias
+            kernels.gates_of_state(*state, previous, self._reward_gates)
             self._shared_for = previous
         features = np.empty((len(gates), self.dim), dtype)
         h, c = np.empty((2, len(gates), len(self._c)), dtype)
-        kernels.cell_step(
-            self._shared,
-            observation,
-            self._observation_weights,
-            weights["gates"],
-            gates,
-            self._c,
-            weights["third"],
-            weights["third_bias"],
-            features,
-            h,
-            c,
-        )
+        seen = self._shared, observation, self._observation_weights, weights["gates"], gates
+        third = weights["third"], weights["third_bias"]
+        kernels.cell_step(*seen, self._c, *third, features, h, c)
         return features, h, c

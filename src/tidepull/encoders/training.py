@@ -75,6 +75,7 @@ network."""
 class Network(Protocol):
     """What can be trained. `first` is the number of the first row's round."""
 
+    units: tuple[int, int, int]
     weights: FlatWeights
     gradient: FlatWeights
     l2: float
@@ -98,7 +99,7 @@ class Trainer:
         self.history = history
         self.version = 0
         self.weights = network.weights.copy()
-        self._network = network
+        self.network = network
         self._adam = Adam(network.weights.flat, learning_rate)
         self._targets = np.empty(0, network.weights.flat.dtype)
         self._busy = False
@@ -121,7 +122,7 @@ class Trainer:
             yield from self._epochs(epochs)
             loss = self._adopt(epochs, accept)
         except BaseException:
-            self._network.weights.flat[:] = self.weights.flat
+            self.network.weights.flat[:] = self.weights.flat
             self._adam.back()
             raise
         finally:
@@ -136,10 +137,10 @@ class Trainer:
 
     def read_again(self) -> None:
         """Encode what is remembered with the last good network, after inputs have changed."""
-        trained = self._network.weights.flat.copy() if self._busy else self.weights.flat
-        self._network.weights.flat[:] = self.weights.flat
-        self.history.features[:] = self._network.encode(self.history.inputs, self.history.oldest)
-        self._network.weights.flat[:] = trained
+        trained = self.network.weights.flat.copy() if self._busy else self.weights.flat
+        self.network.weights.flat[:] = self.weights.flat
+        self.history.features[:] = self.network.encode(self.history.inputs, self.history.oldest)
+        self.network.weights.flat[:] = trained
 
     def snapshot(self) -> Snapshot:
         """Everything but a training that is under way."""
@@ -157,7 +158,7 @@ class Trainer:
             raise SnapshotError("the snapshot's weights belong to a network of another shape")
         self.history.restore(snapshot["history"])
         self.weights.flat[:] = snapshot["weights"]
-        self._network.weights.flat[:] = snapshot["weights"]
+        self.network.weights.flat[:] = snapshot["weights"]
         self._adam.restore(snapshot["adam"])
         self.version = int(snapshot["version"])
 
@@ -166,9 +167,9 @@ class Trainer:
         targets = self._frozen(self.history.rewards)
         for epoch in range(epochs):
             with np.errstate(all="ignore"):  # what overflows is found in the loss
-                loss = self._network.loss(inputs, targets, first)
+                loss = self.network.loss(inputs, targets, first)
                 _check(loss, f"in epoch {epoch + 1} of {epochs}")
-                self._adam.step(self._network.gradient.flat)
+                self._adam.step(self.network.gradient.flat)
             yield
 
     def _frozen(self, rewards: FloatArray) -> FloatArray:
@@ -180,7 +181,7 @@ class Trainer:
         return self._targets[:n]
 
     def _adopt(self, epochs: int, accept: Accept | None) -> float:
-        network, history = self._network, self.history
+        network, history = self.network, self.history
         with np.errstate(all="ignore"):
             features = network.encode(history.inputs, history.oldest)
             loss = network.weights.loss(features, history.rewards, network.l2)

@@ -15,7 +15,8 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -39,6 +40,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 _FLOATS = ("reward", "regret", "optimal", "seconds", "cpu_seconds")
+_NAMES = ("problem", "name", "setting")
 
 
 @dataclass(slots=True)
@@ -91,13 +93,8 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
         for trial in asked_trials(plan, plans, everything):
             row = found.get((plan.suite, trial.hash, trial.name, trial.setting))
             if row is None and trial.hash in known:
-                row = replace(
-                    known[trial.hash],
-                    suite=plan.suite,
-                    problem=trial.problem,
-                    name=trial.name,
-                    setting=trial.setting,
-                )
+                names: Any = {name: getattr(trial, name) for name in _NAMES}
+                row = replace(known[trial.hash], suite=plan.suite, **names)
             if row is None:
                 lost[trial, trial.hash] = loaded.failed.get(trial.id, MISSING)
             else:
@@ -125,10 +122,7 @@ def write_archive(archive: Archive, folder: Path) -> None:
     for suite, rows in archive.rows.items():
         lines = [_line(row, shared) for row in rows]
         for (trial, hash), why in archive.lost.get(suite, {}).items():
-            names = {
-                name: getattr(trial, name)
-                for name in ("problem", "name", "setting", "delay", "seed")
-            }
+            names = {name: getattr(trial, name) for name in (*_NAMES, "delay", "seed")}
             lines.append({"hash": hash, **names, "fault": why})
         write_whole(folder / f"{suite}.csv", _csv(lines, _COLUMNS))
     suites = {
@@ -158,45 +152,38 @@ def read_archive(folder: Path) -> Archive:
                     f"{folder / suite}.csv was edited or cut off: it has {len(lines)} trials, not "
                     f"{said['lines']}"
                 )
-            try:
-                made.rows[suite] = [
-                    _row(suite, line, shared) for line in lines if not line["fault"]
-                ]
+            with _sound(folder / f"{suite}.csv"):
+                made.rows[suite] = [_row(suite, one, shared) for one in lines if not one["fault"]]
                 made.lost[suite] = dict(_lost(line) for line in lines if line["fault"])
-            except (KeyError, ValueError, TypeError) as error:
-                raise WrongStoreError(
-                    f"{folder / suite}.csv was edited or cut off ({error!r})"
-                ) from None
     return made
 
 
-def _shared(folder: Path) -> dict[str, Any]:
+@contextmanager
+def _sound(path: Path) -> Iterator[None]:
     try:
-        shared = json.loads((folder / SHARED).read_text(encoding="utf-8"))
-        if shared["format"] != FORMAT:
-            raise WrongStoreError(
-                f"{folder / SHARED} has format {shared['format']}; this version reads format "
-                f"{FORMAT}"
-            )
-        return {
-            name: shared[name] for name in ("hardware", "suites", "worlds", "learners", "origins")
-        }
-    except (ValueError, KeyError, TypeError) as error:
-        raise WrongStoreError(f"{folder / SHARED} was edited or cut off ({error!r})") from None
+        yield
+    except (KeyError, ValueError, TypeError) as error:
+        raise WrongStoreError(f"{path} was edited or cut off ({error!r})") from None
+
+
+def _shared(folder: Path) -> dict[str, Any]:
+    path, parts = folder / SHARED, ("hardware", "suites", "worlds", "learners", "origins")
+    with _sound(path):
+        shared = json.loads(path.read_text(encoding="utf-8"))
+        if (found := shared["format"]) != FORMAT:
+            raise WrongStoreError(f"{path} has format {found}; this version reads format {FORMAT}")
+        return {name: shared[name] for name in parts}
 
 
 def _line(row: Row, shared: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    world = {"problem": row.problem_id, "parameters": row.problem_parameters, "remark": row.remark}
+    learner = {"policy": row.policy, "parameters": row.policy_parameters}
     return {
         **{name: getattr(row, name) for name in _COLUMNS if hasattr(row, name)},
         "seconds": round(row.seconds, 3),
         "cpu_seconds": round(row.cpu_seconds, 3),
-        "world": _keyed(
-            shared["worlds"],
-            {"problem": row.problem_id, "parameters": row.problem_parameters, "remark": row.remark},
-        ),
-        "learner": _keyed(
-            shared["learners"], {"policy": row.policy, "parameters": row.policy_parameters}
-        ),
+        "world": _keyed(shared["worlds"], world),
+        "learner": _keyed(shared["learners"], learner),
         "origin": _keyed(shared["origins"], {"versions": row.versions, "code": row.code}),
     }
 
@@ -204,7 +191,7 @@ def _line(row: Row, shared: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def _row(suite: str, line: Mapping[str, str], shared: Mapping[str, Any]) -> Row:
     world, learner = shared["worlds"][line["world"]], shared["learners"][line["learner"]]
     parts: dict[str, Any] = {
-        **{name: line[name] for name in ("hash", "problem", "name", "setting", "delay")},
+        **{name: line[name] for name in ("hash", *_NAMES, "delay")},
         **{name: int(line[name]) for name in ("horizon", "seed", "problem_seed")},
         **{name: float(line[name]) for name in _FLOATS},
         **shared["origins"][line["origin"]],
@@ -241,19 +228,14 @@ def _is_ours(file: Path) -> bool:
 
 def _lines(content: Mapping[str, Any]) -> str:
     """JSON with a line for each entry of each part, so that a change is a small one."""
-    return (
-        "{\n"
-        + ",\n".join(f"{json.dumps(key)}: {_part(value)}" for key, value in content.items())
-        + "\n}\n"
-    )
+    parts = ",\n".join(f"{json.dumps(key)}: {_part(value)}" for key, value in content.items())
+    return "{\n" + parts + "\n}\n"
 
 
 def _part(value: Any) -> str:
     if not isinstance(value, Mapping):
         return json.dumps(value)
-    inner: Iterable[str] = (
-        f" {json.dumps(key)}: {json.dumps(value[key])}" for key in sorted(value)
-    )
+    inner = [f" {json.dumps(key)}: {json.dumps(value[key])}" for key in sorted(value)]
     return "{\n" + ",\n".join(inner) + "\n}"
 
 

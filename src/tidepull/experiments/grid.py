@@ -89,21 +89,6 @@ def settings_of(
     ]
 
 
-def check_kept(keep: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> None:
-    """What is to be kept must be one setting of the grid."""
-    if not keep:
-        return
-    if set(keep) != set(grid):
-        raise SuiteError(
-            f"keep must name every parameter of the grid and no other: {', '.join(grid)}"
-        )
-    for name, value in keep.items():
-        if value not in grid[name]:
-            raise SuiteError(
-                f"keep: {name} = {value} is no candidate of the grid, which has {grid[name]}"
-            )
-
-
 def count_settings(grid: Mapping[str, Sequence[Any]]) -> int:
     """How many settings the grid has, without making them."""
     return math.prod(len(values) for values in grid.values())

@@ -38,15 +38,12 @@ def matching_suite(suite: Suite, only: Sequence[str]) -> Suite:
         )
     chosen = {spec.id for spec in fit}
     searched = {(world_of(spec), spec.seed) for spec in fit}
-    return replace(
-        suite,
-        specs=tuple(
-            spec
-            for spec in suite.specs
-            if spec.id in chosen
-            or (spec.name == BASELINE and (world_of(spec), spec.seed) in searched)
-        ),
-    )
+
+    def asked(spec: TrialSpec) -> bool:
+        beside = spec.name == BASELINE and (world_of(spec), spec.seed) in searched
+        return beside or spec.id in chosen
+
+    return replace(suite, specs=tuple(filter(asked, suite.specs)))
 
 
 def search_rule(suite: Suite, eta: int | None, rungs: str | None) -> SearchRule:
@@ -133,16 +130,9 @@ class HalvingRun:
         write_plan(self.store, _joined_plan(plan_of(name, self.suite.text, specs), before))
         self.interrupted = play(work, progress)
         self.cpu_seconds += progress.cpu_seconds
-        self.lines.append(
-            {
-                "rung": name,
-                "total": work.total,
-                "done": work.done + progress.done,
-                "ran": progress.done,
-                "failed": progress.failed + len(work.failed_before),
-                "left": progress.left,
-            }
-        )
+        done, failed = work.done + progress.done, progress.failed + len(work.failed_before)
+        counts = {"total": work.total, "done": done, "ran": progress.done, "failed": failed}
+        self.lines.append({"rung": name, **counts, "left": progress.left})
 
 
 def _joined_plan(plan: Plan, before: Plan | None) -> Plan:

@@ -29,12 +29,16 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProblemTable(_Table, frozen=True):
-    """`[[problems]]`: one world; `name` is what it is called (its id when absent)."""
+    """`[[problems]]`: one world; `name` is what it is called (its id when absent).
+
+    Horizon, delay and seeds are the suite's where they are absent.
+    """
 
     id: str
     name: Name | None = None
     horizon: PositiveInt | None = None
     delay: DelayText | None = None
+    seeds: Seeds | None = None
     parameters: dict[str, Any] = {}
 
     @property
@@ -46,8 +50,7 @@ class ProblemTable(_Table, frozen=True):
 class PolicyTable(_Table, frozen=True):
     """`[[policies]]`: one learner, or a grid of its settings; `id` is its name when absent.
 
-    `grid` maps parameters to lists of candidates; the settings are their product. `keep` is a
-    setting of the grid that `tidepull search` plays to the last rung whatever it scores. `chosen`
+    `grid` maps parameters to lists of candidates; the settings are their product. `chosen`
     says in words how the parameters were chosen, and from how many trials; reports show it.
     """
 
@@ -56,7 +59,6 @@ class PolicyTable(_Table, frozen=True):
     problems: tuple[str, ...] = ("*",)
     parameters: dict[str, Any] = {}
     grid: dict[str, Annotated[list[Any], Meta(min_length=1)]] = {}
-    keep: dict[str, Any] = {}
     from_variation_budget: bool = False
     chosen: str = ""
 

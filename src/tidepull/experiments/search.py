@@ -8,7 +8,7 @@ go, of each policy,
     on every problem   its best 1 / eta settings there (at least two), by mean cumulative reward,
     on all problems    its generalists: highest mean over the problems of one kind of the normalised score
                        (m - m_random) / (m_best - m_random) on this rung, among the settings that
-                       all of them still have; and the setting that the suite keeps.
+                       all of them still have.
 
 Settings are compared within one rung only: on equal rounds and seeds. `agreements` says how well
 short trials rank long ones: Spearman's correlation between two rungs, over the settings that played
@@ -75,7 +75,6 @@ class Halving:
 
     def __init__(self, suite: Suite, rule: SearchRule, kinds: Mapping[str, str]) -> None:
         self.rule = rule
-        self._kept = suite.kept
         self._specs: dict[tuple[str, str, str, int], TrialSpec] = {}
         self._short: dict[tuple[str, str, str, int, int], TrialSpec] = {}
         settings: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
@@ -149,7 +148,6 @@ class Halving:
         for world, by_setting in means.items():
             count = self.survivors(len(field.settings[world]), number)
             chosen = {*_ranked(by_setting)[:count], *everywhere}
-            chosen |= {text for text in by_setting if (field.name, text) in self._kept}
             promoted[world] = tuple(text for text in field.settings[world] if text in chosen)
         return promoted
 
@@ -210,8 +208,7 @@ class Halving:
                 if (world, BASELINE, "", self._seeds[0]) not in self._specs:
                     raise SuiteError(
                         f"{suite}: to search {field.name} on several problems, '{BASELINE}' must "
-                        f"play {world} "
-                        "too; add it to the suite, or set generalists = 0"
+                        f"play {world} too; add it to the suite, or set generalists = 0"
                     )
 
     def _hashes(self, world: str, name: str, setting: str, number: int) -> list[str]:
@@ -278,15 +275,12 @@ def agreements(standings: Sequence[RungMeans]) -> list[Agreement]:
 def rank_correlation(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[int, float | None]:
     """How many settings both have, and Spearman's correlation; None for fewer than three, or where
     all tie."""
-    from scipy.stats import rankdata
+    from scipy.stats import spearmanr
 
     common = [text for text in a if text in b]
     if len(common) < FEWEST:
         return len(common), None
-    ranks = np.array([rankdata([means[text] for text in common]) for means in (a, b)])
-    if np.ptp(ranks, axis=1).min() == 0:
+    first, second = ([means[text] for text in common] for means in (a, b))
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
         return len(common), None
-    centred = ranks - ranks.mean(axis=1, keepdims=True)
-    return len(common), float(
-        centred[0] @ centred[1] / np.sqrt(np.prod(np.sum(centred**2, axis=1)))
-    )
+    return len(common), float(spearmanr(first, second).statistic)

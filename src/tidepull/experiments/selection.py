@@ -90,10 +90,8 @@ def select(rows: Iterable[Row], kinds: Mapping[str, str]) -> Selection:
             continue
         setting = max(means, key=lambda text: means[text])
         row = rewards.example(problem, name, setting)
-        parameters, policy = row.policy_parameters, row.policy
-        best.append(
-            Best(problem, name, setting, parameters, policy, means[setting], seeds, len(means))
-        )
+        chosen = setting, row.policy_parameters, row.policy
+        best.append(Best(problem, name, *chosen, means[setting], seeds, len(means)))
         baseline = rewards.baseline(problem, seeds)
         if means[setting] <= baseline:
             skipped.append(
@@ -146,16 +144,8 @@ def _default(
     setting = next(iter(ranking))
     row = rewards.example(next(iter(scores)), name, setting)
     by_problem = {problem: by_setting[setting] for problem, by_setting in scores.items()}
-    return Default(
-        kind,
-        name,
-        setting,
-        row.policy_parameters,
-        row.policy,
-        ranking[setting],
-        by_problem,
-        ranking,
-    )
+    chosen = setting, row.policy_parameters, row.policy
+    return Default(kind, name, *chosen, ranking[setting], by_problem, ranking)
 
 
 class _Rewards:
@@ -164,9 +154,8 @@ class _Rewards:
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows: dict[tuple[str, str], dict[str, dict[int, Row]]] = {}
         for row in rows:
-            self._rows.setdefault((row.played, row.name), {}).setdefault(row.setting, {})[
-                row.seed
-            ] = row
+            settings = self._rows.setdefault(_pair(row), {})
+            settings.setdefault(row.setting, {})[row.seed] = row
 
     def searched(self) -> list[tuple[str, str]]:
         """Problem and policy wherever there is a choice."""
@@ -234,8 +223,7 @@ class SearchTrials:
             if whole is None:
                 raise WrongStoreError(
                     f"the search of {suite} has not reached its last rung (it has "
-                    f"{', '.join(self._rungs(suite))}); "
-                    f"`tidepull search {suite}` goes on"
+                    f"{', '.join(self._rungs(suite))}); `tidepull search {suite}` goes on"
                 )
             return whole
         halved = self.read(last)
@@ -319,20 +307,12 @@ def selected_suite(
     if any(row.name == BASELINE for row in rows):
         policies.append({"name": BASELINE})
     rounds = {row.played: row.horizon for row in rows}
-    policies += [
-        _policy(
-            f"{b.name}-best",
-            b.policy,
-            [b.problem],
-            b.parameters,
-            _best_of(b, rounds[b.problem], searched),
-        )
-        for b in selection.best
-    ]
-    policies += [
-        _policy(f"{d.name}-default", d.policy, list(d.scores), d.parameters, _default_of(d))
-        for d in selection.default
-    ]
+    for best in selection.best:
+        chosen = _best_of(best, rounds[best.problem], searched)
+        policies.append(_policy(f"{best.name}-best", best, [best.problem], chosen))
+    for default in selection.default:
+        chosen = _default_of(default)
+        policies.append(_policy(f"{default.name}-default", default, list(default.scores), chosen))
     return suite_text(
         f"{name}-selected",
         f"The settings that {name} selected, on seeds that it never saw.",
@@ -349,10 +329,9 @@ def _fixed_world(rows: tuple[Row, ...]) -> int | None:
     return next((row.problem_seed for row in rows if row.problem_seed != row.seed), None)
 
 
-def _policy(
-    name: str, id: str, on: list[str], parameters: Mapping[str, Any], chosen: str
-) -> dict[str, Any]:
-    return {"name": name, "id": id, "problems": on, "parameters": parameters, "chosen": chosen}
+def _policy(name: str, one: Best | Default, on: list[str], chosen: str) -> dict[str, Any]:
+    setting = {"id": one.policy, "problems": on, "parameters": one.parameters}
+    return {"name": name, **setting, "chosen": chosen}
 
 
 def _best_of(best: Best, rounds: int, searched: Mapping[tuple[str, str], int]) -> str:
@@ -360,14 +339,10 @@ def _best_of(best: Best, rounds: int, searched: Mapping[tuple[str, str], int]) -
     that halving had."""
     grid = searched.get((best.problem, best.name), best.settings)
     left = f" that successive halving left of {grid}" if grid > best.settings else ""
-    few = len(best.seeds) == 1
-    trials = (
-        f"one trial of each (seed {best.seeds[0]}"
-        if few
-        else f"{len(best.seeds)} trials of each (seeds "
-    )
-    seeds = "" if few else seeds_text(best.seeds)
-    return f"highest mean reward of {best.settings} settings{left}, {trials}{seeds}, {rounds:,} rounds)"
+    trials = f"{len(best.seeds)} trials of each (seeds {seeds_text(best.seeds)}"
+    if len(best.seeds) == 1:
+        trials = f"one trial of each (seed {best.seeds[0]}"
+    return f"highest mean reward of {best.settings} settings{left}, {trials}, {rounds:,} rounds)"
 
 
 def _default_of(default: Default) -> str:

@@ -53,18 +53,10 @@ def encode(trial: Trial) -> bytes:
     arms = np.asarray(trial.arms)
     arms = arms.astype(np.int16 if arms.max(initial=0) <= np.iinfo(np.int16).max else np.int32)
     gaps = np.diff(trial.regret, prepend=0.0)
-    floats = dict(
-        zip(
-            _FLOATS, (_rounded(trial.rewards), _rounded(gaps), _rounded(trial.optimal)), strict=True
-        )
-    )
-    columns = {"arm": arms, **floats}
-    schema = pa.schema(
-        [
-            pa.field(name, pa.from_numpy_dtype(c.dtype), nullable=False)
-            for name, c in columns.items()
-        ]
-    )
+    floats = map(_rounded, (trial.rewards, gaps, trial.optimal))
+    columns = {"arm": arms, **dict(zip(_FLOATS, floats, strict=True))}
+    kinds = {name: pa.from_numpy_dtype(column.dtype) for name, column in columns.items()}
+    schema = pa.schema([pa.field(name, kind, nullable=False) for name, kind in kinds.items()])
     buffer = io.BytesIO()
     pq.write_table(
         pa.table(columns, schema=schema),
@@ -125,12 +117,8 @@ CIRCUMSTANCES = ("finished", "seconds", "cpu_seconds", "machine")
 
 def manifest_of(result: Result, trial: Trial, data: bytes) -> bytes:
     """The manifest of a finished trial, whose rounds are stored as `data`."""
-    spec = result.spec
     content: dict[str, Any] = {
-        "format": FORMAT,
-        "hash": spec.hash,
-        "labels": names_of(spec),
-        "spec": spec.content,
+        **_head(result.spec),
         "totals": {
             "reward": float(np.sum(trial.rewards)),
             "regret": float(trial.regret[-1]),
@@ -150,18 +138,13 @@ def manifest_of(result: Result, trial: Trial, data: bytes) -> bytes:
 
 def failure_of(result: Result) -> bytes:
     """The record of a trial that raised."""
-    return sealed(
-        {
-            "format": FORMAT,
-            "hash": result.spec.hash,
-            "labels": names_of(result.spec),
-            "spec": result.spec.content,
-            "error": result.error,
-            "versions": versions(),
-            "machine": result.machine,
-            "finished": now(),
-        }
-    )
+    here = {"versions": versions(), "machine": result.machine, "finished": now()}
+    return sealed({**_head(result.spec), "error": result.error, **here})
+
+
+def _head(spec: TrialSpec) -> dict[str, Any]:
+    names = {"hash": spec.hash, "labels": names_of(spec)}
+    return {"format": FORMAT, **names, "spec": spec.content}
 
 
 def names_of(spec: TrialSpec) -> dict[str, str]:
@@ -198,11 +181,8 @@ def now() -> str:
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Of tidepull and of everything whose version could change a number."""
-    found = {
-        "tidepull": tidepull.__version__,
-        "python": platform.python_version(),
-        "cpu": platform.machine(),
-    }
+    found = {"tidepull": tidepull.__version__, "python": platform.python_version()}
+    found["cpu"] = platform.machine()
     for package in ("numpy", "scipy", "numba", "pyarrow"):
         try:
             found[package] = version(package)

@@ -19,12 +19,10 @@ from tidepull.experiments.grid import (
     GridPoint,
     SearchRule,
     asks,
-    check_kept,
     check_rule,
     count_settings,
     from_problem,
     seeds_text,
-    setting_text,
     settings_of,
 )
 from tidepull.experiments.spec import TrialSpec, load_modules
@@ -44,8 +42,7 @@ class Suite:
     """A suite as it will be run. The specs go seed by seed, so that a half-finished grid is evenly
     so.
 
-    `search` is the rule of `tidepull search`; `kept` are name and setting of what it plays to the
-    end anyway.
+    `search` is the rule of `tidepull search`.
     """
 
     name: str
@@ -53,7 +50,6 @@ class Suite:
     text: str
     specs: tuple[TrialSpec, ...]
     search: SearchRule = field(default_factory=SearchRule)
-    kept: frozenset[tuple[str, str]] = frozenset()
 
 
 def load_suite(suite: str | Path) -> Suite:
@@ -78,7 +74,7 @@ def parse_suite(text: str, *, where: str, folder: Path) -> Suite:
     _check_labels(specs, where)
     with _at(f"{where}: search"):
         rule = check_rule(table.search.rule(), len(table.seeds))
-    return Suite(table.name, table.description, text, specs, rule, _kept(table))
+    return Suite(table.name, table.description, text, specs, rule)
 
 
 def _text(path: Path) -> str:
@@ -125,26 +121,31 @@ class _Expansion:
         learners = [
             self._learner(number, policy) for number, policy in enumerate(self._table.policies, 1)
         ]
-        for seed in self._table.seeds:
+        seeds = {seed for problem in self._table.problems for seed in self._seeds(problem)}
+        for seed in sorted(seeds):
             for problem, horizon in worlds:
                 for policy, settings in learners:
-                    if _plays(policy, problem):
+                    if seed in self._seeds(problem) and _plays(policy, problem):
                         for setting in settings:
                             yield self._spec(problem, horizon, policy, setting, seed)
 
     def _check_size(self) -> None:
         """Count before anything is made."""
         worlds, policies = self._table.problems, self._table.policies
-        count = len(self._table.seeds) * sum(
-            count_settings(policy.grid) * sum(_plays(policy, world) for world in worlds)
+        count = sum(
+            count_settings(policy.grid) * len(self._seeds(world))
             for policy in policies
+            for world in worlds
+            if _plays(policy, world)
         )
         if count > MOST_TRIALS:
             raise SuiteError(
                 f"{self._where}: the suite has {count:,} trials, and at most {MOST_TRIALS:,} can "
-                "be handled; "
-                "make grids or seeds smaller, or several suites of it"
+                "be handled; make grids or seeds smaller, or several suites of it"
             )
+
+    def _seeds(self, problem: ProblemTable) -> Sequence[int]:
+        return problem.seeds or self._table.seeds
 
     def _spec(
         self,
@@ -190,7 +191,6 @@ class _Expansion:
             settings = [
                 replace(setting, asks=asks(entry, setting.parameters)) for setting in settings
             ]
-            check_kept(policy.keep, policy.grid)
         return policy, settings
 
     def _from_problem(
@@ -218,14 +218,6 @@ class _Expansion:
         return self._told[key]
 
 
-def _kept(table: SuiteTable) -> frozenset[tuple[str, str]]:
-    return frozenset(
-        (policy.name, setting_text({name: policy.keep[name] for name in policy.grid}))
-        for policy in table.policies
-        if policy.keep
-    )
-
-
 def _plays(policy: PolicyTable, problem: ProblemTable) -> bool:
     return any(fnmatchcase(problem.shown_name, pattern) for pattern in policy.problems)
 
@@ -236,8 +228,7 @@ def _check_labels(specs: Sequence[TrialSpec], where: str) -> None:
         if spec.id in seen:
             raise SuiteError(
                 f"{where}: two trials are called {spec.id}; give one of the problems or policies "
-                "another name, "
-                "and name each candidate of a grid once"
+                "another name, and name each candidate of a grid once"
             )
         seen.add(spec.id)
 

@@ -246,13 +246,10 @@ def _bracket(study: Any, space: SearchTask, run: Run, outcome: Outcome, seconds:
         kept = 0 if last else max(1, len(scored) // REDUCTION)
         for reward, trial, parameters in scored[kept:]:
             outcome.judged.append(Evaluation(parameters, horizon, reward))
-            complete = horizon == space.horizon
-            states = require_optuna().trial.TrialState
-            study.tell(
-                trial,
-                reward if complete else None,
-                state=states.COMPLETE if complete else states.PRUNED,
-            )
+            if horizon == space.horizon:
+                study.tell(trial, reward)
+            else:
+                study.tell(trial, state=require_optuna().trial.TrialState.PRUNED)
         alive = [(trial, parameters) for _, trial, parameters in scored[:kept]]
         if not alive:
             return

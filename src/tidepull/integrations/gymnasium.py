@@ -197,8 +197,7 @@ class GymnasiumProblem:
         if means is None and not hasattr(env.unwrapped, "means"):
             raise ProblemError(
                 "regret needs every arm's expected reward: give means=lambda env: ..., or "
-                "means='unknown' to play for "
-                "rewards only"
+                "means='unknown' to play for rewards only"
             )
         if isinstance(means, str) and means != UNKNOWN:
             raise ProblemError(

@@ -200,8 +200,7 @@ class Builder:
             line, why = bad.first[0]
             raise DataError(
                 f"{self._source}: {bad.count:,} of {total:,} rows cannot be read as {format} (line "
-                f"{line}: {why}); "
-                f"name its columns or format, or allow more bad rows (--most-bad)"
+                f"{line}: {why}); name its columns or format, or allow more bad rows (--most-bad)"
             )
 
     def _arms(self, notes: list[str]) -> tuple[tuple[str, ...], IntArray]:

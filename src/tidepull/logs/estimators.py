@@ -295,6 +295,5 @@ def model_warnings(rows: PolicyTerms, block: int | None, seed: int) -> list[str]
     by = sorted((abs(low), abs(high)))
     return [
         f"the model of rewards is too {'low' if low > 0 else 'high'} where this policy goes (by "
-        f"{by[0]:.2g} to "
-        f"{by[1]:.2g}): do not believe dm"
+        f"{by[0]:.2g} to {by[1]:.2g}): do not believe dm"
     ]

@@ -114,13 +114,8 @@ class RewardModel:
         self._own = own
         self._counts = _counts(log)
         for rows, x in self._features.chunks():
-            self._add(
-                np.column_stack([np.ones(len(x)), x]),
-                log.arm[rows],
-                log.reward[rows],
-                self._fold(rows),
-                rows,
-            )
+            full = np.column_stack([np.ones(len(x)), x])
+            self._add(full, log.arm[rows], log.reward[rows], self._fold(rows), rows)
         self._weights = [self._fit(fold) for fold in range(self._folds)]
 
     def _fold(self, rows: slice) -> IntArray:

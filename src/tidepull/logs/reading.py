@@ -10,26 +10,18 @@ from types import MappingProxyType
 from typing import Any
 
 from tidepull.errors import DataError, MissingExtraError, ParameterError
+from tidepull.logs import formats
 from tidepull.logs.build import Batch, Builder
-from tidepull.logs.formats import (
-    LoggedDecision,
-    columns,
-    decisions,
-    first_line,
-    header_of,
-    json_lines,
-    read_lines,
-    to_batches,
-)
+from tidepull.logs.formats import LoggedDecision, decisions, read_lines, tables
 from tidepull.logs.formats.guesses import guess_columns
-from tidepull.logs.formats.tables import Roles, find_roles, jsonl_batches, jsonl_columns
+from tidepull.logs.formats.tables import Roles, find_roles
 from tidepull.logs.log import Log, zone_of
 
 _TABLES: dict[str, tuple[Callable[[Path], list[str]], Callable[[Path, Roles], Iterator[Batch]]]] = {
-    "csv": (header_of, columns.csv_batches),
-    "parquet": (columns.parquet_columns, columns.parquet_batches),
-    "jsonl": (jsonl_columns, jsonl_batches),
-    "open-bandit": (header_of, columns.csv_batches),
+    "csv": (formats.header_of, tables.csv_batches),
+    "parquet": (tables.parquet_columns, tables.parquet_batches),
+    "jsonl": (tables.jsonl_columns, tables.jsonl_batches),
+    "open-bandit": (formats.header_of, tables.csv_batches),
 }
 _DECISIONS: dict[str, Callable[[Path], Iterator[tuple[int, LoggedDecision | str]]]] = {
     "dsjson": lambda path: read_lines(path, decisions.dsjson_row),
@@ -125,7 +117,7 @@ def read(
 
     if isinstance(source, Mapping):
         kind, name = "obp", "the dictionary"
-        batch, arms = columns.obp_batch(source, name)
+        batch, arms = tables.obp_batch(source, name)
         return build(iter([batch]), {})
     path, name = Path(source), str(Path(source))
     if not path.is_file():
@@ -136,15 +128,10 @@ def read(
     if kind not in FORMATS:
         raise ParameterError(f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
     if kind == "obp":
-        batch, arms = columns.obp_batch(columns.load_obp(path), name)
+        batch, arms = tables.obp_batch(tables.load_obp(path), name)
         return build(iter([batch]), {})
-    named = {
-        "arm": arm,
-        "reward": reward,
-        "time": time,
-        "propensity": propensity,
-        "paid_at": paid_at,
-    }
+    named = {"arm": arm, "reward": reward, "time": time, "propensity": propensity}
+    named["paid_at"] = paid_at
     names = {part: column for part, column in named.items() if column is not None}
     if kind in _DECISIONS:
         if names or context is not None:
@@ -152,7 +139,7 @@ def read(
                 f"a log of format {kind} has fixed names: leave arm, reward, time and the others "
                 "out"
             )
-        return build(to_batches(_DECISIONS[kind](path)), {})
+        return build(formats.to_batches(_DECISIONS[kind](path)), {})
     list_columns, read_batches = _TABLES[kind]
     there = list_columns(path)
     twice = next((column for column in there if there.count(column) > 1), None)
@@ -161,8 +148,8 @@ def read(
     notes = []
     if kind == "open-bandit":
         if not names and context is None:
-            names, context = columns.open_bandit_names(there)
-        arms = columns.open_bandit_items(path) if arms is None else arms
+            names, context = tables.open_bandit_names(there)
+        arms = tables.open_bandit_items(path) if arms is None else arms
         left = [column for column in there if column.startswith("user-item_affinity_")]
         if left:
             notes.append(
@@ -189,12 +176,12 @@ def guess_format(path: Path) -> str:
         return "parquet"
     if start[:2] == b"PK" and path.suffix == ".npz":
         return "obp"
-    first = first_line(path)
+    first = formats.first_line(path)
     if not first:
         raise DataError(f"{path} is empty; give a log with at least one decision")
     if first.lstrip().startswith("{"):
         record: Mapping[str, Any] = next(
-            (row for _, row in json_lines(path) if not isinstance(row, str)), {}
+            (row for _, row in formats.json_lines(path) if not isinstance(row, str)), {}
         )
         kinds = {
             "gittins": decisions.is_gittins, "dsjson": decisions.is_dsjson, "vw-json": decisions.is_vw_json,
@@ -202,4 +189,4 @@ def guess_format(path: Path) -> str:
         return next((kind for kind, fits in kinds.items() if fits(record)), "jsonl")
     if decisions.is_vw_text(first):
         return "vw-text"
-    return "open-bandit" if columns.is_open_bandit(header_of(path)) else "csv"
+    return "open-bandit" if tables.is_open_bandit(formats.header_of(path)) else "csv"

@@ -26,7 +26,7 @@ from tidepull.errors import DataError, SnapshotError
 from tidepull.logs.log import Log, local_seconds
 from tidepull.logs.models import Features
 from tidepull.problems.drift import read_only
-from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward
+from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward, World
 from tidepull.random import Streams
 from tidepull.types import BoolArray, Context, FloatArray, IntArray
 
@@ -107,7 +107,7 @@ def load(path: Path) -> FittedWorld:
     return world
 
 
-class FromLog:
+class FromLog(World):
     """A fitted world as a problem."""
 
     remark = REMARK
@@ -116,7 +116,7 @@ class FromLog:
         self.world = world
         self.n_arms = len(world.arms)
         noise = streams.generator("noise")
-        self._reward: Reward = (
+        self.reward: Reward = (
             BernoulliReward(noise) if world.binary else GaussianReward(world.noise, noise)
         )
         self.weights = np.array(world.mean, float)
@@ -142,16 +142,6 @@ class FromLog:
             time=time,
         )
 
-    def means(self) -> FloatArray:
-        """What the model says of every arm in this row."""
-        return self._means
-
-    def step(self, arm: int) -> float:
-        """The reward of an arm, and on to the next row."""
-        reward = self._reward(self._means, arm)
-        self._begin(self._t + 1)
-        return reward
-
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms among those on offer."""
         total = 0.0
@@ -162,6 +152,9 @@ class FromLog:
                 means = means[self.world.available[row]]
             total += float(means.max() - means.mean())
         return total
+
+    def _advance(self, arm: int) -> None:
+        self._begin(self._t + 1)
 
     def _begin(self, t: int) -> None:
         self._t, self._row = t, t % len(self.world.features)
@@ -251,19 +244,8 @@ def simulator(log: Log, *, most: int = MOST_ROWS) -> FittedWorld:
         "source": log.reading.source, "rows": len(rows), "rewards": len(paid), "widths": [float(w) for w in widths],
         "parts": ["level", "context", "clock", "slow waves"],
     }  # fmt: skip
-    return FittedWorld(
-        rows.arms,
-        features,
-        seen,
-        time,
-        rows.dated,
-        rows.available,
-        mean,
-        factor,
-        fit.noise,
-        binary,
-        about,
-    )
+    history = rows.arms, features, seen, time, rows.dated, rows.available
+    return FittedWorld(*history, mean, factor, fit.noise, binary, about)
 
 
 def _clock(time: FloatArray) -> FloatArray:

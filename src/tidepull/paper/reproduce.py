@@ -89,7 +89,7 @@ def searches_of_part(target: PaperPart) -> tuple[str, ...]:
 
 def report_seeds(search: str, trials: int | None) -> str:
     """On which seeds the choice of a search is reported: as many as claims need, or `trials`."""
-    return f"0-{(trials or (EXPLORED if search in _OF_EXPLORATION else TRIALS)) - 1}"
+    return f"0-{(trials or (TRIALS if search == _OF_TABLE[1] else EXPLORED)) - 1}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,22 +119,20 @@ def paper_suite(name: str, *, trials: int | None, one_world: bool) -> PaperSuite
     text = original = find_suite(name).read_text()
     if trials is not None and name not in SEARCHES and name != "quick-sensitivity":
         text = _with_seeds(text, f'seeds = "0-{trials - 1}"', f"--trials: the suite {name}")
-    if one_world and not re.search(_WORLD, text):
-        seeds = re.search(_SEEDS, text)
-        line = f"{seeds[0] if seeds else ''}\nproblem_seed = {ONE_WORLD}"
-        text = _with_seeds(text, line, f"--one-world: the suite {name}")
+    if one_world and "\nproblem_seed = " not in text:
+        text = text.replace("\nseeds = ", f"\nproblem_seed = {ONE_WORLD}\nseeds = ", 1)
     return PaperSuite(name, "" if text == original else text)
 
 
 _SEEDS = r'(?m)^seeds = ".*"$'
-_WORLD = r"(?m)^problem_seed = "
 
 
 def _with_seeds(text: str, line: str, subject: str) -> str:
-    changed, count = re.subn(_SEEDS, lambda _: line, text, count=1)
-    if not count:
+    """The suite with another line of seeds; problems lose seeds of their own."""
+    head, *parts = re.split(_SEEDS, text)
+    if not parts:
         raise ParameterError(f"{subject} does not say its seeds in one line")
-    return changed
+    return f"{head}{line}{''.join(parts)}"
 
 
 THEORY_FILE = "theory.json"

@@ -224,18 +224,13 @@ class Specialist(Stateful):
 
     def snapshot(self) -> Snapshot:
         """Every value, what was told of open rounds, and the generator's position."""
-        return super().snapshot() | {
-            "values": {
-                str(group): {
-                    "mean": v.mean,
-                    "spread": v.spread,
-                    "round": v.round,
-                    "counts": [v.wins, v.losses],
-                }
-                for group, v in self._values.items()
-            },
-            "open": {str(number): _packed(told) for number, told in self._open.items()},
+        values = {
+            str(group): {"mean": v.mean, "spread": v.spread, "round": v.round}
+            | {"counts": [v.wins, v.losses]}
+            for group, v in self._values.items()
         }
+        pending = {str(number): _packed(told) for number, told in self._open.items()}
+        return super().snapshot() | {"values": values, "open": pending}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""

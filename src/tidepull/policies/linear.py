@@ -239,8 +239,7 @@ class LinearUcbParameters(Parameters):
         for name in self.asks:
             raise ParameterError(
                 f"{name} = '{getattr(self, name)}' is filled in where the problem is known (run, "
-                "run_trial, suites); "
-                "give a number here"
+                "run_trial, suites); give a number here"
             )
 
     def width(self, dim: int, n: float) -> float:

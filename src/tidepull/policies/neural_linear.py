@@ -55,14 +55,11 @@ class PendingRounds:
 
     def propose(self, context: Context, arm: int) -> None:
         """The round that has just been opened plays this arm, as far as anyone knows."""
-        seen, arms = context.observation, context.arm_features
-        self._proposed = (
-            Context(
-                None if seen is None else np.array(seen, np.float64),
-                None if arms is None else np.array(arms, np.float64),
-            ),
-            arm,
+        seen, arms = (
+            None if part is None else np.array(part, np.float64)
+            for part in (context.observation, context.arm_features)
         )
+        self._proposed = Context(seen, arms), arm
 
     def number(self, event: Event) -> int:
         """The round that an event finishes; an event without one is a round of its own."""

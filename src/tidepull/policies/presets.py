@@ -10,9 +10,7 @@ deviations they reproduce its results.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Literal, TypeAlias
-
-import numpy as np
+from typing import Any, Literal, TypeAlias
 
 from tidepull.encoders.feedforward import FeedforwardEncoder
 from tidepull.encoders.layers import STORED_AS, Init
@@ -62,9 +60,8 @@ class NeuralParameters(Parameters):
     init: Init = parameter(
         "authors-code",
         "initial weights: as in the authors' code (LSTM: Glorot, forget gate + 1), as in the "
-        "paper's text (all from "
-        "a normal distribution cut at 2), or the former with dense ones divided by the root of the "
-        "fan-in",
+        "paper's text (all from a normal distribution cut at 2), or the former with dense ones "
+        "divided by the root of the fan-in",
         stored_as=STORED_AS,
     )
     raw_features: bool = parameter(
@@ -133,22 +130,12 @@ def rnlps(parameters: RnlpsParameters, shape: ProblemShape, streams: Streams) ->
     settings = effective(
         parameters, RECURRENT_CONTEXTUAL if is_contextual(shape) else RECURRENT_PLAIN
     )
-    encoder = RecurrentEncoder(
-        shape,
-        units=settings.units,
-        learning_rate=settings.learning_rate,
-        l2=parameters.l2,
-        init=parameters.init,
-        bptt_window=parameters.bptt_window,
-        memory=parameters.memory,
-        rng=streams.generator("network"),
-    )
+    network = _network(parameters, settings, streams)
+    encoder = RecurrentEncoder(shape, **network, bptt_window=parameters.bptt_window)
     # One pull of every arm, in order; linear problems are not about the arm's number: one pull of
     # arm 0.
     forced_rounds = shape.n_arms if shape.arm_dim == 0 else 1
-    return _compose(
-        encoder, parameters, settings, shape, forced_rounds, streams.generator("exploration")
-    )
+    return _compose(encoder, parameters, settings, shape, forced_rounds, streams)
 
 
 def nlps(parameters: NlpsParameters, shape: ProblemShape, streams: Streams) -> NeuralLinear:
@@ -156,22 +143,21 @@ def nlps(parameters: NlpsParameters, shape: ProblemShape, streams: Streams) -> N
     settings = effective(
         parameters, FEEDFORWARD_CONTEXTUAL if is_contextual(shape) else FEEDFORWARD_PLAIN
     )
+    network = _network(parameters, settings, streams)
     encoder = FeedforwardEncoder(
-        shape,
-        units=settings.units,
-        order=settings.order,
-        sinusoids=settings.sinusoids,
-        learning_rate=settings.learning_rate,
-        l2=parameters.l2,
-        init=parameters.init,
-        memory=parameters.memory,
-        rng=streams.generator("network"),
+        shape, **network, order=settings.order, sinusoids=settings.sinusoids
     )
     # At least order + 1 rounds, so that the input's past is complete before the network decides.
     forced_rounds = max(settings.order + 1, shape.n_arms if shape.arm_dim == 0 else 1)
-    return _compose(
-        encoder, parameters, settings, shape, forced_rounds, streams.generator("exploration")
-    )
+    return _compose(encoder, parameters, settings, shape, forced_rounds, streams)
+
+
+def _network(
+    parameters: NeuralParameters, settings: PaperDefaults, streams: Streams
+) -> dict[str, Any]:
+    chosen = {"units": settings.units, "learning_rate": settings.learning_rate}
+    kept = {name: getattr(parameters, name) for name in ("l2", "init", "memory")}
+    return {**chosen, **kept, "rng": streams.generator("network")}
 
 
 def is_contextual(shape: ProblemShape) -> bool:
@@ -191,7 +177,7 @@ def _compose(
     settings: PaperDefaults,
     shape: ProblemShape,
     forced_rounds: int,
-    rng: np.random.Generator,
+    streams: Streams,
 ) -> NeuralLinear:
     if parameters.raw_features:
         encoder = RawFeatures(encoder, shape)
@@ -203,21 +189,19 @@ def _compose(
         train_every=settings.train_every,
         forced_rounds=forced_rounds,
         explore=exploration_rule(parameters),
-        rng=rng,
+        rng=streams.generator("exploration"),
     )
 
 
 def _posterior(dim: int, settings: PaperDefaults, parameters: NeuralParameters) -> Posterior:
-    mean, covariance, std = parameters.prior_mean, parameters.prior_covariance, settings.prior_std
+    prior: dict[str, Any] = {
+        "prior_std": settings.prior_std,
+        "prior_mean": parameters.prior_mean,
+        "prior_covariance": parameters.prior_covariance,
+    }
     if settings.noise_std == "infer":
-        return NormalInverseGamma(dim, prior_std=std, prior_mean=mean, prior_covariance=covariance)
-    return LinearGaussian(
-        dim,
-        prior_std=std,
-        noise_std=settings.noise_std,
-        prior_mean=mean,
-        prior_covariance=covariance,
-    )
+        return NormalInverseGamma(dim, **prior)
+    return LinearGaussian(dim, noise_std=settings.noise_std, **prior)
 
 
 def exploration_rule(parameters: NeuralParameters) -> ExplorationRule:

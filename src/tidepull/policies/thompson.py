@@ -63,5 +63,5 @@ class BernoulliThompson(Stateful):
         """Only successes and failures can be counted."""
         if reward not in (0.0, 1.0):
             raise RewardError(
-                f"reward must be 0 or 1 for bernoulli-ts, got {reward:g}; use ucb or lin-ts instead"
+                f"reward must be 0 or 1 for bernoulli-ts, got {reward!r}; use ucb or lin-ts instead"
             )

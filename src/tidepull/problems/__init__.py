@@ -162,8 +162,7 @@ def shape_of(problem: Problem) -> ProblemShape:
     if shown is not None and (len(shown) != 2 or shown[0] != plain.n_arms):
         raise ProblemError(
             f"the problem's arm_features must be a matrix with a row for each of {plain.n_arms} "
-            "arms, "
-            f"got the shape {shown}"
+            f"arms, got the shape {shown}"
         )
     return ProblemShape(plain.n_arms, observed[0] if observed else 0, shown[1] if shown else 0)
 

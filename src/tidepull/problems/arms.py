@@ -26,15 +26,16 @@ from tidepull.problems.rewards import (
     GaussianReward,
     Names,
     Reward,
+    World,
     levels,
     noise_of,
     waves,
 )
 from tidepull.random import Streams
-from tidepull.types import Context, FloatArray, Structure
+from tidepull.types import FloatArray, Structure
 
 
-class DriftingArms:
+class DriftingArms(World):
     """Arms whose expected rewards move by themselves."""
 
     def __init__(self, drift: Drift, reward: Reward) -> None:
@@ -43,20 +44,6 @@ class DriftingArms:
         self.reward = reward
         self._names = Names()
         self._begin(0)
-
-    def context(self) -> Context:
-        """Nothing to see."""
-        return Context()
-
-    def means(self) -> FloatArray:
-        """The value of the drift now."""
-        return self._means
-
-    def step(self, arm: int) -> float:
-        """The reward of an arm, and on to the next round."""
-        reward = self.reward(self._means, arm)
-        self._begin(self._t + 1)
-        return reward
 
     def structure(self) -> Structure:
         """Waves of known period and phase, levels that walk, or levels that hold again whenever
@@ -76,6 +63,9 @@ class DriftingArms:
     def totals(self, horizon: int) -> FloatArray:
         """The sum of every arm's expected rewards."""
         return np.asarray(sum(map(self.drift, range(horizon)), np.zeros(self.n_arms)))
+
+    def _advance(self, arm: int) -> None:
+        self._begin(self._t + 1)
 
     def _begin(self, t: int) -> None:
         self._t = t
@@ -232,7 +222,7 @@ class WildRewardsParameters(Parameters):
     absurd: float = parameter(1e14, "that reward", ge=-1e15, le=1e15)
 
 
-class HeavyTailedArms:
+class HeavyTailedArms(World):
     """A world of `wild-rewards`; means are drawn uniformly from 0 to 1."""
 
     def __init__(self, parameters: WildRewardsParameters, streams: Streams) -> None:
@@ -243,12 +233,8 @@ class HeavyTailedArms:
         for phase in self._phases:
             phase.flags.writeable = False
         self._wild = streams.generator("wild")
-        self._reward = GaussianReward(parameters.noise_std, streams.generator("noise"))
+        self.reward = GaussianReward(parameters.noise_std, streams.generator("noise"))
         self._t = 0
-
-    def context(self) -> Context:
-        """Nothing is seen."""
-        return Context()
 
     def means(self) -> FloatArray:
         """What arms pay but for noise, which is symmetric."""
@@ -271,7 +257,7 @@ class HeavyTailedArms:
     def step(self, arm: int) -> float:
         """The reward of an arm, and on to the next round."""
         means = self.means()
-        reward = self._reward(means, arm)
+        reward = self.reward(means, arm)
         chance = self._wild.random()
         tails = self._wild.standard_t(2, self.n_arms)
         if chance < self._parameters.share:

@@ -18,7 +18,7 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.problems import datasets
 from tidepull.problems.arms import OneBestArm
 from tidepull.problems.drift import FlipsRegularly, is_flipped, read_only
-from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward, levels
+from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward, World, levels
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, IntArray, Structure
 
@@ -28,7 +28,7 @@ Rule: TypeAlias = Callable[[int, int], int | None]
 N_DIGITS = 10
 
 
-class ClassificationProblem:
+class ClassificationProblem(World):
     """Rows of a data set in a given order, again from the first row after the last.
 
     `scale` divides the stored observations.
@@ -53,7 +53,7 @@ class ClassificationProblem:
         self._rows = parameters.rows(n_arms)
         self._none_pays = read_only(np.full(n_arms, parameters.mean))
         self._best_mean = parameters.best_mean
-        self._reward = reward
+        self.reward = reward
         self._begin(0)
 
     def context(self) -> Context:
@@ -63,12 +63,6 @@ class ClassificationProblem:
     def means(self) -> FloatArray:
         """`best_mean` for the arm of the observation's class, `mean` for all others."""
         return self._means_at(self._t)
-
-    def step(self, arm: int) -> float:
-        """The reward of an arm, and on to the next observation."""
-        reward = self._reward(self.means(), arm)
-        self._begin(self._t + 1)
-        return reward
 
     def benchmark(self) -> float:
         """`best_mean` in every round, also where no arm pays."""
@@ -85,6 +79,9 @@ class ClassificationProblem:
     def _means_at(self, t: int) -> FloatArray:
         best = self._rule(int(self._data.labels[self._row(t)]), t)
         return self._none_pays if best is None else self._rows[best]
+
+    def _advance(self, arm: int) -> None:
+        self._begin(self._t + 1)
 
     def _begin(self, t: int) -> None:
         self._t = t
@@ -185,7 +182,7 @@ class ClassBlocksParameters(Parameters):
             )
 
 
-class ClassBlocks:
+class ClassBlocks(World):
     """A world of `class-blocks`."""
 
     def __init__(self, parameters: ClassBlocksParameters, streams: Streams) -> None:
@@ -198,7 +195,7 @@ class ClassBlocks:
         )
         self._rows = [read_only(row) for row in parameters.sure * np.eye(self.n_arms)]
         self._contexts = streams.generator("contexts")
-        self._reward = BernoulliReward(streams.generator("noise"))
+        self.reward = BernoulliReward(streams.generator("noise"))
         self._t, self._classes = 0, np.arange(0)
         self._begin()
 
@@ -210,13 +207,6 @@ class ClassBlocks:
         """`sure` for the class at hand, 0 for all others."""
         return self._rows[self._label]
 
-    def step(self, arm: int) -> float:
-        """1 or 0, and on to the next point."""
-        reward = self._reward(self._rows[self._label], arm)
-        self._t += 1
-        self._begin()
-        return reward
-
     def structure(self) -> Structure:
         """Which class it is; what each arm pays then is to be learnt."""
         return levels(np.arange(self.n_arms) + self.n_arms * self._label, None)
@@ -224,6 +214,10 @@ class ClassBlocks:
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: `sure` but for one arm of n in every round."""
         return horizon * self._parameters.sure * (1 - 1 / self.n_arms)
+
+    def _advance(self, arm: int) -> None:
+        self._t += 1
+        self._begin()
 
     def _begin(self) -> None:
         parameters, rng = self._parameters, self._contexts

@@ -32,7 +32,7 @@ from tidepull.problems.drift import (
     Rotation,
     read_only,
 )
-from tidepull.problems.rewards import GaussianReward, Names, weights
+from tidepull.problems.rewards import GaussianReward, Names, World, weights
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
@@ -93,7 +93,7 @@ class PoolSampler:
         return expected_maximum(scores) - average
 
 
-class LinearProblem:
+class LinearProblem(World):
     """Rewards w_t . x plus noise, for any sampler of arm vectors and any drift of w.
 
     Contexts and noise come from streams of their own; `remark` is shown beside every result.
@@ -111,7 +111,7 @@ class LinearProblem:
         self.sampler = sampler
         self.drift = drift
         self.remark = remark
-        self.reward = GaussianReward(noise_std, streams.generator("noise"))
+        self.reward: GaussianReward = GaussianReward(noise_std, streams.generator("noise"))
         self._contexts = streams.generator("contexts")
         self._names = Names()
         self._begin(0)
@@ -120,16 +120,6 @@ class LinearProblem:
     def context(self) -> Context:
         """The vectors of the arms on offer."""
         return Context(arm_features=self._features)
-
-    def means(self) -> FloatArray:
-        """w_t . x of every arm."""
-        return self._means
-
-    def step(self, arm: int) -> float:
-        """The reward of an arm, and on to the next round."""
-        reward = self.reward(self._means, arm)
-        self._begin(self._t + 1)
-        return reward
 
     def structure(self) -> Structure:
         """Weights that turn as is known, that walk, or that hold again whenever they come back."""
@@ -162,6 +152,9 @@ class LinearProblem:
                 gaps[key] = self.sampler.mean_gap(w)
             total += gaps[key]
         return total
+
+    def _advance(self, arm: int) -> None:
+        self._begin(self._t + 1)
 
     def _begin(self, t: int) -> None:
         self._t = t
@@ -267,7 +260,7 @@ class SteadyContextsParameters(Parameters):
         return self.rank or self.numbers
 
 
-class SteadyContexts:
+class SteadyContexts(World):
     """A world of `steady-contexts`."""
 
     def __init__(self, parameters: SteadyContextsParameters, streams: Streams) -> None:
@@ -283,7 +276,9 @@ class SteadyContexts:
         self._weights = world.standard_normal((models, self._rank)) / np.sqrt(self._rank)
         self._streams = streams
         self._contexts = self._drawn()
-        self._reward = GaussianReward(parameters.noise_std, streams.generator("noise"))
+        self.reward: GaussianReward = GaussianReward(
+            parameters.noise_std, streams.generator("noise")
+        )
         self._begin()
 
     def context(self) -> Context:
@@ -292,22 +287,12 @@ class SteadyContexts:
             Context(arm_features=self._seen) if self._shared else Context(observation=self._seen[0])
         )
 
-    def means(self) -> FloatArray:
-        """w_k . c, or w . x_k."""
-        return self._means
-
-    def step(self, arm: int) -> float:
-        """The reward of an arm, and on to the next context."""
-        reward = self._reward(self._means, arm)
-        self._begin()
-        return reward
-
     def structure(self) -> Structure:
         """Weights that never change, of every arm or of all; also the directions in which contexts
         vary are known."""
         groups = np.zeros(self.n_arms, np.int64) if self._shared else np.arange(self.n_arms)
         inner = np.broadcast_to(self._inner, (self.n_arms, self._rank))
-        return weights(groups, inner, self._reward.noise_std)
+        return weights(groups, inner, self.reward.noise_std)
 
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k over the
@@ -322,6 +307,9 @@ class SteadyContexts:
         rng = self._streams.generator("contexts")
         while True:
             yield rng.standard_normal((self.n_arms if self._shared else 1, self._rank))
+
+    def _advance(self, arm: int) -> None:
+        self._begin()
 
     def _begin(self) -> None:
         inner = self._inner = next(self._contexts)

@@ -14,9 +14,9 @@ import numpy as np
 from tidepull.parameters import parameter
 from tidepull.problems.arms import OneBestArm
 from tidepull.problems.drift import read_only
-from tidepull.problems.rewards import GaussianReward, Reward, levels, noise_of
+from tidepull.problems.rewards import GaussianReward, Reward, World, levels, noise_of
 from tidepull.random import Streams
-from tidepull.types import Context, FloatArray, Structure
+from tidepull.types import FloatArray, Structure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class CircularMarkovChainParameters(OneBestArm):
     n_arms: int = parameter(8, "number of arms", ge=1, le=10**6)
 
 
-class CircularMarkovChain:
+class CircularMarkovChain(World):
     """When the best arm is chosen it trades places with the next arm; the start is drawn from the
     seed.
 
@@ -39,27 +39,20 @@ class CircularMarkovChain:
         self._rows = parameters.rows(parameters.n_arms)
         self._gap = parameters.best_mean - parameters.mean
         self._best = int(streams.generator("start").integers(parameters.n_arms))
-        self._reward = GaussianReward(parameters.noise_std, streams.generator("noise"))
-
-    def context(self) -> Context:
-        """Nothing to see."""
-        return Context()
+        self.reward = GaussianReward(parameters.noise_std, streams.generator("noise"))
 
     def means(self) -> FloatArray:
         """`best_mean` for one arm, `mean` for all others."""
         return self._rows[self._best]
 
-    def step(self, arm: int) -> float:
-        """The reward of an arm; the chain moves on when it was the best."""
-        reward = self._reward(self.means(), arm)
+    def _advance(self, arm: int) -> None:
         if arm == self._best:
             self._best = (self._best + 1) % self.n_arms
-        return reward
 
     def structure(self) -> Structure:
         """Whose turn it is; what an arm pays in its turn and out of turn is to be learnt."""
         return levels(
-            (np.arange(self.n_arms) == self._best).astype(np.int64), self._reward.noise_std
+            (np.arange(self.n_arms) == self._best).astype(np.int64), noise_of(self.reward)
         )
 
     def random_regret(self, horizon: int) -> float:
@@ -68,7 +61,7 @@ class CircularMarkovChain:
         return horizon * self._gap * (1 - 1 / self.n_arms)
 
 
-class RottingArms:
+class RottingArms(World):
     """mean_k = fresh_k (1 - depth_k load_k). The load of an arm that is played moves towards 1,
     that of all others towards 0, by 1 / patience of the way in every round."""
 
@@ -76,36 +69,24 @@ class RottingArms:
         self, fresh: FloatArray, depth: FloatArray, patience: float, reward: Reward
     ) -> None:
         self.n_arms = len(fresh)
-        self._fresh, self._depth, self._patience, self._reward = fresh, depth, patience, reward
+        self._fresh, self._depth, self._patience, self.reward = fresh, depth, patience, reward
         self._load = np.zeros(self.n_arms)
-
-    def context(self) -> Context:
-        """Nothing to see."""
-        return Context()
 
     def means(self) -> FloatArray:
         """What the arms are worth as worn as they are."""
         return read_only(self._fresh * (1 - self._depth * self._load))
 
-    def step(self, arm: int) -> float:
-        """The reward of an arm; it wears out, the others recover."""
-        reward = self._reward(self.means(), arm)
+    def _advance(self, arm: int) -> None:
         self._load += (np.eye(self.n_arms)[arm] - self._load) / self._patience
-        return reward
 
     def structure(self) -> Structure:
         """How worn every arm is; what it is worth when fresh is to be learnt."""
         vectors = (1 - self._depth * self._load)[:, None]
-        return Structure(
-            np.arange(self.n_arms),
-            vectors,
-            noise_of(self._reward),
-            np.array([0.5]),
-            np.array([0.3]),
-        )
+        noise, mean, std = noise_of(self.reward), np.array([0.5]), np.array([0.3])
+        return Structure(np.arange(self.n_arms), vectors, noise, mean, std)
 
 
-class ParityMachine:
+class ParityMachine(World):
     """Two hidden states; the state switches after every second success.
 
     A success is a play of the arm that is best in the present state.
@@ -114,31 +95,23 @@ class ParityMachine:
     def __init__(self, regimes: FloatArray, reward: Reward) -> None:
         self.n_arms = regimes.shape[1]
         self._regimes = [read_only(row) for row in regimes]
-        self._reward = reward
+        self.reward = reward
         self._successes = 0
-
-    def context(self) -> Context:
-        """Nothing to see."""
-        return Context()
 
     def means(self) -> FloatArray:
         """The expected rewards of the present state."""
         return self._regimes[self._successes // 2 % 2]
 
-    def step(self, arm: int) -> float:
-        """The reward of an arm; the machine counts successes."""
-        means = self.means()
-        reward = self._reward(means, arm)
-        self._successes += int(arm == int(np.argmax(means)))
-        return reward
+    def _advance(self, arm: int) -> None:
+        self._successes += int(arm == int(np.argmax(self.means())))
 
     def structure(self) -> Structure:
         """Which state it is in; every arm has a level in each."""
         groups = np.arange(self.n_arms) + self.n_arms * (self._successes // 2 % 2)
-        return levels(groups, noise_of(self._reward))
+        return levels(groups, noise_of(self.reward))
 
 
-class TwoStepChain:
+class TwoStepChain(World):
     """One arm pays; when it is played, the next one to pay depends on the last two that did.
 
     Inside: next = successor[two ago][one ago], a table of random permutations.
@@ -150,26 +123,17 @@ class TwoStepChain:
         self.n_arms = len(successor)
         self._successor = successor
         self._rows = [read_only(row) for row in np.eye(self.n_arms)]
-        self._reward = reward
+        self.reward = reward
         self._before, self._now = 0, int(successor[0, 0])
-
-    def context(self) -> Context:
-        """Nothing to see."""
-        return Context()
 
     def means(self) -> FloatArray:
         """1 for the arm whose turn it is, 0 for all others."""
         return self._rows[self._now]
 
-    def step(self, arm: int) -> float:
-        """The reward of an arm; the chain moves on when it was the right one."""
-        reward = self._reward(self.means(), arm)
+    def _advance(self, arm: int) -> None:
         if arm == self._now:
             self._before, self._now = self._now, int(self._successor[self._before, self._now])
-        return reward
 
     def structure(self) -> Structure:
         """Whose turn it is; what an arm pays in its turn and out of turn is to be learnt."""
-        return levels(
-            (np.arange(self.n_arms) == self._now).astype(np.int64), noise_of(self._reward)
-        )
+        return levels((np.arange(self.n_arms) == self._now).astype(np.int64), noise_of(self.reward))

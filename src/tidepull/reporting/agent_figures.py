@@ -90,16 +90,10 @@ def _gain(axes: Any, insight: Insight) -> None:
     lifts = [(moments[end - 1], lift_of(log.where(slice(0, end)))) for end in ends.tolist()]
     known = [(moment, lift) for moment, lift in lifts if lift.known and lift.n_control >= 20]
     if known:
-        x = [moment for moment, _ in known]
-        axes.plot(x, [lift.gain for _, lift in known], color="#0072b2")
-        axes.fill_between(
-            x,
-            [lift.low for _, lift in known],
-            [lift.high for _, lift in known],
-            color="#0072b2",
-            alpha=0.2,
-            lw=0,
-        )
+        lines = [(moment, lift.gain, lift.low, lift.high) for moment, lift in known]
+        x, gain, low, high = zip(*lines, strict=True)
+        axes.plot(x, gain, color="#0072b2")
+        axes.fill_between(x, low, high, color="#0072b2", alpha=0.2, lw=0)
         dated(axes)
     axes.axhline(0, color="black", lw=0.8)
     axes.set_title(f"gain a decision over {against}, so far (95% confidence sequence)", fontsize=10)

@@ -103,15 +103,8 @@ def beliefs_table(study: Study, group: Group) -> Table:
         assert told is not None, f"{group.name} has no beliefs"
         (words, weight), *others = told.leading
         second = [Cell(others[0][0]), share(others[0][1])] if others else [Cell("–"), Cell("–")]
-        rows.append(
-            (
-                Cell(f"seed {row.seed}", row.seed),
-                Cell(words),
-                share(weight),
-                *second,
-                number(row.regret),
-            )
-        )
+        first = [Cell(f"seed {row.seed}", row.seed), Cell(words), share(weight)]
+        rows.append((*first, *second, number(row.regret)))
     return Table(
         f"beliefs-{study.suite or 'other'}-{study.slug}-{group.name}",
         f"What {group.name} believed at the end",

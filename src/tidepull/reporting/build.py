@@ -12,7 +12,7 @@ from tidepull.experiments.store import Store
 from tidepull.reporting import figures, result_tables
 from tidepull.reporting.beliefs import belief_bands, beliefs_table, believers
 from tidepull.reporting.frames import Frame, Study, load_frame
-from tidepull.reporting.page import render
+from tidepull.reporting.page import AXES, render
 from tidepull.reporting.tables import Table, to_csv, to_latex, to_markdown
 from tidepull.reporting.traces import Examined, ExaminedSuite, examine
 
@@ -93,10 +93,10 @@ def draw_figures(suite: ExaminedSuite, folder: Path, formats: Sequence[str]) -> 
         written.extend(folder / f"{stem}.{ending}" for ending in formats)
         return written[-len(formats) :]
 
-    curves = {_chart_title(e): e.bands("regret") for e in suite.studies}
+    curves = {e.study.title: e.bands("regret") for e in suite.studies}
     if len(curves) > 1:
         figures.band_grid(curves, xlabel="round", ylabel="cumulative regret", paths=files("curves"))
-    settings = {_chart_title(e): e.sensitivities for e in suite.studies if e.sensitivities}
+    settings = {e.study.title: e.sensitivities for e in suite.studies if e.sensitivities}
     if settings:
         figures.sensitivity_grid(settings, paths=files("sensitivity"))
     for number, panel in enumerate(suite.panels, 1):
@@ -114,38 +114,19 @@ def draw_figures(suite: ExaminedSuite, folder: Path, formats: Sequence[str]) -> 
 def _study_figures(examined: Examined, files: Callable[[str, str], list[Path]]) -> None:
     study = examined.study
     trials = figures.trials_text([len(group.rows) for group in study.groups])
-    figures.band_figure(
-        examined.bands("regret"),
-        title=f"{study.title}: {trials}",
-        xlabel="round",
-        ylabel="cumulative regret (lower is better)",
-        paths=files("regret", study.slug),
-    )
-    if regimes := examined.bands("regimes"):
-        figures.band_figure(
-            regimes,
-            title=f"{study.title}: regret in each regime",
-            xlabel="first round of the regime",
-            ylabel="regret per round",
-            paths=files("regimes", study.slug),
-        )
-    if phases := examined.bands("phases"):
-        figures.band_figure(
-            phases,
-            title=f"{study.title}: best arm by phase",
-            xlabel="phase of the period",
-            ylabel="share of rounds with the best arm",
-            paths=files("phases", study.slug),
-        )
-    for group in believers(study):
-        figures.band_figure(
-            belief_bands(group),
-            title=f"{study.title}: what {group.name} believed",
-            xlabel="round",
-            ylabel="weight of the family",
-            paths=files("beliefs", f"{study.slug}-{group.name}"),
-        )
-
-
-def _chart_title(examined: Examined) -> str:
-    return examined.study.title
+    titles = {"regret": trials, "regimes": "regret in each regime", "phases": "best arm by phase"}
+    shown = [(kind, study.slug, title, examined.bands(kind)) for kind, title in titles.items()]
+    shown += [
+        ("beliefs", f"{study.slug}-{g.name}", f"what {g.name} believed", belief_bands(g))
+        for g in believers(study)
+    ]
+    for kind, name, title, bands in shown:
+        if bands:
+            xlabel, ylabel = AXES[kind]
+            figures.band_figure(
+                bands,
+                title=f"{study.title}: {title}",
+                xlabel=xlabel,
+                ylabel=ylabel,
+                paths=files(kind, name),
+            )

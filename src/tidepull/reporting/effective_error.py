@@ -52,9 +52,7 @@ class EffectiveError:
     def regret_per_round(self) -> FloatArray:
         """Mean regret of a round in each stretch."""
         last = (self.first + self.length - 1).astype(int)
-        before = np.where(
-            self.first > 0, self.regret[np.maximum(self.first.astype(int) - 1, 0)], 0.0
-        )
+        before = np.append(0.0, self.regret)[self.first.astype(int)]
         return np.asarray((self.regret[last] - before) / self.length)
 
     def as_plain(self) -> dict[str, Any]:
@@ -62,21 +60,15 @@ class EffectiveError:
         stretches."""
         names = ("features", "vectors", "last_layer", "nothing", "regret_per_round")
         columns = [getattr(self, name).tolist() for name in names]
-        several = len(self.first) > 2
-        return {
-            "regret": float(self.regret[-1]),
-            "correlation": float(np.corrcoef(self.features, self.regret_per_round)[0, 1])
-            if several
-            else None,
-            "stretches": [
-                {
-                    "first": int(first),
-                    "length": int(length),
-                    **dict(zip(names, values, strict=True)),
-                }
-                for first, length, *values in zip(self.first, self.length, *columns, strict=True)
-            ],
-        }
+        correlation = None
+        if len(self.first) > 2:
+            correlation = float(np.corrcoef(self.features, self.regret_per_round)[0, 1])
+        stretches = [
+            {"first": int(first), "length": int(length), **dict(zip(names, values, strict=True))}
+            for first, length, *values in zip(self.first, self.length, *columns, strict=True)
+        ]
+        regret = float(self.regret[-1])
+        return {"regret": regret, "correlation": correlation, "stretches": stretches}
 
 
 class FeatureProbe:
@@ -150,11 +142,7 @@ def effective_error(
 
 
 def _measure(probe: FeatureProbe, regret: FloatArray) -> EffectiveError:
-    features, vectors, means = (
-        np.array(probe.features),
-        np.array(probe.vectors),
-        np.array(probe.means),
-    )
+    features, vectors, means = map(np.array, (probe.features, probe.vectors, probe.means))
     versions, predictions = np.array(probe.versions), np.array(probe.predictions)
     rows = []
     for version in np.unique(versions):
@@ -164,21 +152,12 @@ def _measure(probe: FeatureProbe, regret: FloatArray) -> EffectiveError:
             truth = means[held]
             learned = held_out_error(features[fitted], means[fitted], features[held], truth)
             raw = held_out_error(vectors[fitted], means[fitted], vectors[held], truth)
-            rows.append(
-                (
-                    stretch[0],
-                    len(stretch),
-                    learned,
-                    raw,
-                    _rms(predictions[held] - truth),
-                    _rms(truth),
-                )
-            )
+            last_layer = _rms(predictions[held] - truth)
+            rows.append((stretch[0], len(stretch), learned, raw, last_layer, _rms(truth)))
     if not rows:
         raise ParameterError(
             "horizon or train_every is too short: between two trainings the arms shown must be at "
-            "least "
-            f"{2 * _ROWS_PER_FEATURE * features.shape[-1]}, over all rounds"
+            f"least {2 * _ROWS_PER_FEATURE * features.shape[-1]}, over all rounds"
         )
     first, length, learned, raw, last_layer, nothing = np.array(rows, dtype=np.float64).T
     return EffectiveError(first, length, learned, raw, last_layer, nothing, regret)

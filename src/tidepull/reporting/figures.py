@@ -87,13 +87,8 @@ def regret_curves(curves: Mapping[str, FloatArray], *, title: str, path: Path) -
         rounds = thinned_rounds(regret.shape[1])
         thin = regret[:, rounds - 1]
         bands[name] = Band(rounds.astype(float), thin.mean(axis=0), *mean_interval(thin))
-    band_figure(
-        bands,
-        title=title,
-        xlabel="round",
-        ylabel="cumulative regret (lower is better)",
-        paths=[path],
-    )
+    ylabel = "cumulative regret (lower is better)"
+    band_figure(bands, title=title, xlabel="round", ylabel=ylabel, paths=[path])
 
 
 def band_figure(
@@ -101,8 +96,7 @@ def band_figure(
 ) -> None:
     """One chart, every line named at its end; written once for each path, in the format of its
     ending."""
-    plt = pyplot()
-    figure, axes = plt.subplots(figsize=(8, 4.8), layout="constrained")
+    figure, axes = pyplot().subplots(figsize=(8, 4.8), layout="constrained")
     draw_bands(axes, bands)
     axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
     _name_ends(axes, {name: float(band.mean[-1]) for name, band in bands.items()})
@@ -113,37 +107,31 @@ def band_grid(
     charts: Mapping[str, Mapping[str, Band]], *, xlabel: str, ylabel: str, paths: Sequence[Path]
 ) -> None:
     """Small charts side by side, one for each problem, with one legend for all."""
-    plt = pyplot()
-    columns = 2 if len(charts) == 4 else min(3, len(charts))
-    rows = -(-len(charts) // columns)
-    figure, panels = plt.subplots(
-        rows,
-        columns,
-        figsize=(3.7 * columns, 2.7 * rows + 0.5),
-        layout="constrained",
-        squeeze=False,
-    )
-    for axes, (title, bands) in zip(panels.ravel(), charts.items(), strict=False):
+    figure, panels = _grid(len(charts), 2.7, xlabel, ylabel)
+    for axes, (title, bands) in zip(panels, charts.items(), strict=True):
         draw_bands(axes, bands, most_points=80)
         axes.set_title(title, fontsize=10)
-    for axes in panels.ravel()[len(charts) :]:
+    lines = {line.get_label(): line for axes in panels for line in axes.get_lines()}
+    columns = min(6, len(lines))
+    figure.legend(
+        lines.values(), lines.keys(), loc="outside upper center", ncols=columns, frameon=False
+    )
+    save(figure, paths)
+
+
+def _grid(count: int, height: float, xlabel: str, ylabel: str) -> tuple[Any, list[Any]]:
+    """A figure of `count` panels, at most three in a row, with labels for all of them."""
+    columns = 2 if count == 4 else min(3, count)
+    rows = -(-count // columns)
+    size = (3.7 * columns, height * rows + 0.5)
+    figure, panels = pyplot().subplots(
+        rows, columns, figsize=size, layout="constrained", squeeze=False
+    )
+    for axes in panels.ravel()[count:]:
         axes.set_visible(False)
     figure.supxlabel(xlabel, fontsize=10)
     figure.supylabel(ylabel, fontsize=10)
-    lines = {
-        line.get_label(): line
-        for axes in panels.ravel()
-        for line in axes.get_lines()
-        if line.get_visible()
-    }
-    figure.legend(
-        lines.values(),
-        lines.keys(),
-        loc="outside upper center",
-        ncols=min(6, len(lines)),
-        frameon=False,
-    )
-    save(figure, paths)
+    return figure, list(panels.ravel()[:count])
 
 
 def draw_bands(axes: Any, bands: Mapping[str, Band], most_points: int = 200) -> None:
@@ -210,17 +198,9 @@ def _name_ends(axes: Any, ends: Mapping[str, float]) -> None:
     order = sorted(ends, key=lambda name: ends[name])
     right = axes.get_xlim()[1]
     for name, height in zip(order, spread([ends[name] for name in order], top), strict=True):
-        axes.annotate(
-            name,
-            (right, height),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour(name),
-            fontweight="bold",
-            fontsize=9,
-            annotation_clip=False,
-        )
+        beside = {"xytext": (6, 0), "textcoords": "offset points", "va": "center"}
+        look = {"color": colour(name), "fontweight": "bold", "fontsize": 9}
+        axes.annotate(name, (right, height), **beside, **look, annotation_clip=False)
 
 
 def trials_text(counts: Sequence[int]) -> str:
@@ -282,32 +262,23 @@ def save(figure: Any, paths: Sequence[Path]) -> None:
 def sensitivity_grid(charts: Mapping[str, Sequence[Sensitivity]], *, paths: Sequence[Path]) -> None:
     """Every setting's mean cumulative reward, best to worst, one line for each policy; a chart a
     problem."""
-    plt = pyplot()
-    columns = 2 if len(charts) == 4 else min(3, len(charts))
-    rows = -(-len(charts) // columns)
-    size = (8, 4.8) if len(charts) == 1 else (3.7 * columns, 2.8 * rows + 0.5)
-    figure, panels = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
-    for axes, (title, found) in zip(panels.ravel(), charts.items(), strict=False):
+    figure, panels = _grid(
+        len(charts), 2.8, "settings from best to worst (%)", "mean cumulative reward"
+    )
+    if len(charts) == 1:
+        figure.set_size_inches(8, 4.8)
+    for axes, (title, found) in zip(panels, charts.items(), strict=True):
         for s in found:
-            share = np.linspace(0, 100, len(s.means))
+            share, label = np.linspace(0, 100, len(s.means)), f"{s.name} ({len(s.means)})"
             marker = "." if len(s.means) <= 40 else ""
-            axes.plot(
-                share,
-                s.means,
-                marker=marker,
-                label=f"{s.name} ({len(s.means)})",
-                **line_style(s.name),
-            )
+            axes.plot(share, s.means, marker=marker, label=label, **line_style(s.name))
         axes.set_title(title, fontsize=9)
         axes.set_xlim(0, 100)
         tidy(axes)
         axes.margins(y=0.08)
         axes.legend(frameon=False, fontsize=8, loc="lower left")
-        _room_below(axes)
-    for axes in panels.ravel()[len(charts) :]:
-        axes.set_visible(False)
-    figure.supxlabel("settings from best to worst (%)", fontsize=10)
-    figure.supylabel("mean cumulative reward", fontsize=10)
+        low, high = axes.get_ylim()  # room for the legend below the lines
+        axes.set_ylim(low - (high - low) * (0.06 + 0.1 * len(axes.get_lines())), high)
     save(figure, paths)
 
 
@@ -319,30 +290,14 @@ def profile_figure(
     scale: str = "regret as a share of random's (0 oracle, 1 random)",
 ) -> None:
     """Share of trials whose normalised regret is at most x: further up and left is better."""
-    plt = pyplot()
-    figure, axes = plt.subplots(figsize=(8, 4.8), layout="constrained")
+    figure, axes = pyplot().subplots(figsize=(8, 4.8), layout="constrained")
     for profile in panel.profiles:
-        axes.plot(
-            panel.thresholds, profile.share, label=profile.policy, **line_style(profile.policy)
-        )
-        axes.fill_between(
-            panel.thresholds,
-            profile.low,
-            profile.high,
-            color=colour(profile.policy),
-            alpha=0.15,
-            lw=0,
-        )
+        name, x = profile.policy, panel.thresholds
+        axes.plot(x, profile.share, label=name, **line_style(name))
+        axes.fill_between(x, profile.low, profile.high, color=colour(name), alpha=0.15, lw=0)
     axes.set(title=title, xlabel=scale, ylabel="share of trials")
     axes.set_xlim(0, float(panel.thresholds[-1]))
     axes.set_ylim(0, 1.02)
     tidy(axes)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     save(figure, paths)
-
-
-def _room_below(axes: Any) -> None:
-    """Lengthen the axis downwards so that the legend hides no line."""
-    low, high = axes.get_ylim()
-    lines = len(axes.get_lines())
-    axes.set_ylim(low - (high - low) * (0.06 + 0.1 * lines), high)

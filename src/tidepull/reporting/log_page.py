@@ -148,10 +148,8 @@ def mixup_table(mixup: Mixup) -> Table:
     columns = (by, f"{better}: decisions", "mean reward", f"{other}: decisions", "mean reward ")
     note = (
         f"Over the whole log {better} is ahead by {mixup.apart:.3g} (± "
-        f"{1.96 * mixup.apart_error:.2g}), "
-        f"within a {by} {other} is, by {mixup.within:.3g} (± {1.96 * mixup.within_error:.2g}): "
-        "shares moved "
-        f"with the {by}."
+        f"{1.96 * mixup.apart_error:.2g}), within a {by} {other} is, by {mixup.within:.3g} (± "
+        f"{1.96 * mixup.within_error:.2g}): shares moved with the {by}."
     )
     title = f"'{better}' is ahead over the whole log, '{other}' within each {by} on average"
     return Table(f"mixup-{by}", title, columns, rows, note)

@@ -26,8 +26,19 @@ from tidepull.types import FloatArray
 Chart = dict[str, Any]
 
 
-def band_chart(bands: Mapping[str, Band], *, xlabel: str, ylabel: str, **options: Any) -> Chart:
+AXES = {
+    "regret": ("round", "cumulative regret (lower is better)"),
+    "regimes": ("first round of the regime", "regret per round"),
+    "phases": ("phase of the period", "share of rounds with the best arm"),
+    "beliefs": ("round", "weight of the family"),
+    "profile": ("regret as a share of random's (0 oracle, 1 random)", "share of trials"),
+}
+"""Labels of the axes of each kind of chart with bands."""
+
+
+def band_chart(bands: Mapping[str, Band], kind: str) -> Chart:
     """Lines with bands."""
+    xlabel, ylabel = AXES[kind]
     series = [
         {
             **_series(name),
@@ -41,7 +52,7 @@ def band_chart(bands: Mapping[str, Band], *, xlabel: str, ylabel: str, **options
         }
         for name, band in bands.items()
     ]
-    return {"kind": "lines", "xlabel": xlabel, "ylabel": ylabel, "series": series, **options}
+    return {"kind": "lines", "xlabel": xlabel, "ylabel": ylabel, "series": series}
 
 
 def dots_chart(study: Study) -> Chart:
@@ -60,9 +71,7 @@ def dots_chart(study: Study) -> Chart:
 def profile_chart(panel: Panel) -> Chart:
     """Performance profiles."""
     bands = {p.policy: Band(panel.thresholds, p.share, p.low, p.high) for p in panel.profiles}
-    return band_chart(
-        bands, xlabel="regret as a share of random's (0 oracle, 1 random)", ylabel="share of trials"
-    )
+    return band_chart(bands, "profile")
 
 
 def sensitivity_chart(found: Iterable[Sensitivity]) -> Chart:
@@ -160,14 +169,11 @@ def render(
         One HTML document with its style, script and data inside.
     """
     shown = [_suite(suite) for suite in suites]
-    lists = [
-        part
-        for suite in shown
-        for one in suite["studies"]
-        for part in (*one["parts"], *one["details"])
+    parts = [
+        *(part for s in shown for one in s["studies"] for part in (*one["parts"], *one["details"])),
+        *(part for s in shown for part in s["scores"]),
     ]
-    lists += [part for suite in shown for part in suite["scores"]]
-    charts = {part.id: part.chart for part in lists if isinstance(part, ChartPart)}
+    charts = {part.id: part.chart for part in parts if isinstance(part, ChartPart)}
     return render_page(
         "report.html",
         data=thinned(charts, MOST_NUMBERS),
@@ -216,9 +222,7 @@ def _suite(suite: ExaminedSuite) -> dict[str, Any]:
 def _study(examined: Examined) -> dict[str, Any]:
     study = examined.study
     id = f"{study.suite or 'other'}-{study.slug}-{study.horizon}"
-    regret = band_chart(
-        examined.bands("regret"), xlabel="round", ylabel="cumulative regret (lower is better)"
-    )
+    regret = band_chart(examined.bands("regret"), "regret")
     parts: list[Table | ChartPart] = [
         ChartPart(f"regret-{id}", f"Regret on {study.title}, {study.horizon:,} rounds", regret),
         ChartPart(f"dots-{id}", "Every trial", dots_chart(study)),
@@ -229,7 +233,7 @@ def _study(examined: Examined) -> dict[str, Any]:
         parts.append(ChartPart(f"settings-{id}", "Sensitivity to hyperparameters", settings))
         parts.append(result_tables.sensitivity_table(study, examined.sensitivities))
     for group in believers(study):
-        weights = band_chart(belief_bands(group), xlabel="round", ylabel="weight of the family")
+        weights = band_chart(belief_bands(group), "beliefs")
         caption = f"What {group.name} believed, mean over trials"
         parts += [
             ChartPart(f"beliefs-{group.name}-{id}", caption, weights),
@@ -249,11 +253,10 @@ def _details(examined: Examined, id: str) -> Iterator[Table | ChartPart]:
     yield result_tables.pairs_table(examined.study)
     if recovery := result_tables.recovery_table(examined.study, examined.traces):
         yield recovery
-    if regimes := examined.bands("regimes"):
-        chart = band_chart(regimes, xlabel="first round of the regime", ylabel="regret per round")
-        yield ChartPart(f"regimes-{id}", "Regret per round in each regime", chart)
-    if phases := examined.bands("phases"):
-        chart = band_chart(
-            phases, xlabel="phase of the period", ylabel="share of rounds with the best arm"
-        )
-        yield ChartPart(f"phases-{id}", "Best arm by phase of the period", chart)
+    captions = {
+        "regimes": "Regret per round in each regime",
+        "phases": "Best arm by phase of the period",
+    }
+    for kind, caption in captions.items():
+        if bands := examined.bands(kind):
+            yield ChartPart(f"{kind}-{id}", caption, band_chart(bands, kind))

@@ -29,10 +29,8 @@ from tidepull.reporting.traces import GroupTrace, Recovery
 SHARE = "share of random's regret"
 _ABOUT_RANDOM = (
     "Share of random's regret: mean regret divided by that of uniformly random arms; 0 is the "
-    "oracle, 1 is random. "
-    "Trials worse than random: those with more regret than random arms have on average. Best arm: "
-    "rounds in which it "
-    "was played."
+    "oracle, 1 is random. Trials worse than random: those with more regret than random arms have "
+    "on average. Best arm: rounds in which it was played."
 )
 _ABOUT_RECOVERY = (
     "Rounds from a change to the first of three good rounds in a row (at most a tenth of the regret "

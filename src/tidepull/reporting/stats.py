@@ -102,13 +102,8 @@ def paired(a: Group, b: Group, *, seed: int = 0) -> Difference:
     theirs = dict(zip(b.worlds, b.regrets, strict=True))
     ours = dict(zip(a.worlds, a.regrets, strict=True))
     common = [world for world in ours if world in theirs]
-    return paired_values(
-        a.name,
-        b.name,
-        np.array([ours[world] for world in common]),
-        np.array([theirs[world] for world in common]),
-        seed=seed,
-    )
+    first, second = (np.array([own[world] for world in common]) for own in (ours, theirs))
+    return paired_values(a.name, b.name, first, second, seed=seed)
 
 
 def paired_values(
@@ -147,13 +142,8 @@ def compared(a: Group, b: Group) -> Difference:
     difference = paired(a, b)
     if difference.pairs >= 2:
         return difference
-    first, second = summarise(a.regrets), summarise(b.regrets)
-    return independent(
-        a.name,
-        b.name,
-        (first.mean, first.std, first.trials),
-        (second.mean, second.std, second.trials),
-    )
+    first, second = ((s.mean, s.std, s.trials) for s in map(summarise, (a.regrets, b.regrets)))
+    return independent(a.name, b.name, first, second)
 
 
 def all_pairs(groups: list[Group]) -> list[Difference]:
@@ -244,14 +234,9 @@ def score(policy: str, strata: Sequence[FloatArray], *, seed: int = 0) -> Score:
     interval."""
     values = np.concatenate(strata)
     low, high = np.quantile(interquartile_mean(resampled(strata, seed)), [0.025, 0.975])
-    return Score(
-        policy,
-        float(interquartile_mean(values)),
-        float(low),
-        float(high),
-        float(np.mean([stratum.mean() for stratum in strata])),
-        len(values),
-    )
+    mean = float(np.mean([stratum.mean() for stratum in strata]))
+    iqm = float(interquartile_mean(values))
+    return Score(policy, iqm, float(low), float(high), mean, len(values))
 
 
 def profile(
@@ -310,14 +295,10 @@ def sensitivities(study: Study) -> list[Sensitivity]:
     for name, groups in study.grids.items():
         ordered = sorted(groups, key=lambda group: -float(group.rewards.mean()))
         means = np.array([float(group.rewards.mean()) for group in ordered])
-        known = floor is not None and means[0] > floor
-        found.append(
-            Sensitivity(
-                name,
-                means,
-                tuple(group.setting for group in ordered),
-                tuple(len(group.rows) for group in ordered),
-                (means - floor) / (means[0] - floor) if known and floor is not None else None,
-            )
-        )
+        scores = None
+        if floor is not None and means[0] > floor:
+            scores = (means - floor) / (means[0] - floor)
+        settings = tuple(group.setting for group in ordered)
+        trials = tuple(len(group.rows) for group in ordered)
+        found.append(Sensitivity(name, means, settings, trials, scores))
     return found

@@ -138,19 +138,13 @@ def render_page(
     """A page from a template of `templates/`, with its style and script inside; `data` is read by
     the script."""
     package = files("tidepull.reporting")
-    page: str = (
-        _templates()
-        .get_template(template)
-        .render(
-            values,
-            style=package.joinpath("report.css").read_text(encoding="utf-8"),
-            # "</script" would end the element and "<!--" begin a comment: no "<" may stand in it as
-            # it is
-            data=json.dumps(dict(data), separators=(",", ":")).replace("<", "\\u003c"),
-            script=package.joinpath("report.js").read_text(encoding="utf-8"),
-        )
+    style, script = (
+        package.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
     )
-    return page
+    # "</script" would end the element and "<!--" begin a comment: no "<" may stand in it as it is.
+    numbers = json.dumps(dict(data), separators=(",", ":")).replace("<", "\\u003c")
+    page = _templates().get_template(template)
+    return str(page.render(values, style=style, data=numbers, script=script))
 
 
 @lru_cache(maxsize=1)
@@ -174,15 +168,16 @@ def _piped(cells: list[str] | tuple[str, ...]) -> str:
 
 
 def _tex(text: str) -> str:
-    for plain, escaped in (
-        ("\\", r"\textbackslash{}"),
-        ("&", r"\&"),
-        ("%", r"\%"),
-        ("_", r"\_"),
-        ("#", r"\#"),
-    ):
-        text = text.replace(plain, escaped)
-    return text.replace("±", r"$\pm$").replace("–", "--").replace("−", "$-$")
+    return text.translate(_TEX)
+
+
+_TEX = {
+    ord("\\"): r"\textbackslash{}",
+    **{ord(sign): "\\" + sign for sign in "&%_#"},
+    ord("±"): r"$\pm$",
+    ord("–"): "--",
+    ord("−"): "$-$",
+}
 
 
 def duration(seconds: float) -> str:

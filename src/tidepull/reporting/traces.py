@@ -262,17 +262,14 @@ def _recovery(rounds: FloatArray, changes: IntArray, horizon: int) -> Recovery:
 
 
 def _mean_recovery(trials: Sequence[Recovery]) -> Recovery:
-    return Recovery(
-        early=float(np.mean([trial.early for trial in trials])),
-        late=float(np.mean([trial.late for trial in trials])),
-        recovered=float(np.mean([trial.recovered for trial in trials])),
-    )
+    table = [(trial.early, trial.late, trial.recovered) for trial in trials]
+    return Recovery(*(float(np.mean(column)) for column in zip(*table, strict=True)))
 
 
 FILE = "curves.csv"
 POINTS = 65
 """Of a curve, with the first and the last round."""
-_COLUMNS = (
+_COLUMNS = [
     "hash",
     "best_share",
     "late",
@@ -281,7 +278,7 @@ _COLUMNS = (
     "recovery_late",
     "points",
     "curve",
-)
+]
 
 
 def write_curves(played: Mapping[str, TrialSummary], folder: Path) -> None:
@@ -314,9 +311,8 @@ def read_curves(folder: Path) -> dict[str, TrialSummary]:
 def _played(line: Mapping[str, str]) -> TrialSummary:
     recovery = None
     if line["recovered"]:
-        recovery = Recovery(
-            float(line["recovery_early"]), float(line["recovery_late"]), float(line["recovered"])
-        )
+        parts = ("recovery_early", "recovery_late", "recovered")
+        recovery = Recovery(*(float(line[part]) for part in parts))
     curve = np.array([float(value) for value in line["curve"].split()])
     if len(curve) != int(line["points"]):
         raise ValueError(f"{len(curve)} points instead of {line['points']}")

@@ -12,179 +12,35 @@ import logging
 import random
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.routing import BaseRoute, Route, Router
 
-from tidepull.agent.commands import Caller
 from tidepull.service.auth import Scope, Token, require
-from tidepull.service.metrics import LONGEST_PATH, timestamp
-from tidepull.service.problem_details import (
-    CONTENT_TYPE,
-    HttpError,
-    personalizer_error,
-    problem_of,
-    sentence,
+from tidepull.service.gate import KEY, PERSONALIZER, Gate
+from tidepull.service.handover import FORWARDED, SIGNED, digest, refused
+from tidepull.service.logs import LONGEST_PATH, timestamp
+from tidepull.service.operations import Call, Operation
+from tidepull.service.problem_details import HttpError, problem_of
+from tidepull.service.responses import (
+    JSON,
+    SECURITY_HEADERS,
+    RawResponse,
+    send_plain,
+    send_problem,
+    send_raw,
 )
-from tidepull.service.shards import FORWARDED, RawResponse
+from tidepull.service.shards import target_of
 
 if TYPE_CHECKING:
-    from tidepull.service.hosted import HostedAgent
     from tidepull.service.service import Service
 
 _LOG = logging.getLogger("tidepull.serve")
 _RANDOM = random.Random()
-_REQUEST_ID = re.compile(rb"^[A-Za-z0-9._-]{1,64}$")
-_LOOPBACK = re.compile(rb"^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$", re.IGNORECASE)
-JSON = b"application/json"
-PERSONALIZER, KEY = "/personalizer/", b"ocp-apim-subscription-key"
-SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"cache-control", b"no-store"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-frame-options", b"DENY"),
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-        b"connect-src 'self'; "
-        b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-)
-
-
-@dataclass(slots=True)
-class Call:
-    """A request that may be made: it was authorised, and its body and query fit. `forwarded`:
-    another shard handed it on; `answered_by`: the shard that it was handed on to."""
-
-    service: Service
-    token: Token
-    request: str
-    headers: dict[bytes, bytes]
-    name: str = ""
-    event: str = ""
-    body: Any = None
-    query: Any = None
-    forwarded: bool = False
-    answered_by: str | None = None
-
-    @property
-    def caller(self) -> Caller:
-        """Admins may name any time of a decision, others one near the present."""
-        return Caller.ADMIN if self.token.allows(Scope.ADMIN) else Caller.CLIENT
-
-    async def agent(self) -> HostedAgent:
-        """The agent that it is for; a 404 if there is none. Before this, nothing may be done."""
-        return await self.service.hosting.get(self.name, forwarded=self.forwarded)
-
-
-Handler = Callable[[Call], Awaitable[Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Operation:
-    """A method of a path. `scope` None: no token is needed; "any": any valid one will do.
-    `problems` are the statuses that it may answer besides those that all do; `errors` is their form
-    where they are no problem+json."""
-
-    method: str
-    path: str
-    id: str
-    summary: str
-    handler: Handler
-    scope: Scope | str | None
-    answer: Any = None
-    body: Any = None
-    query: Any = None
-    status: int = 200
-    problems: tuple[int, ...] = ()
-    example: Any = None
-    answer_example: Any = None
-    content_types: tuple[str, ...] = ("application/json",)
-    parameters: tuple[dict[str, Any], ...] = field(default=())
-    errors: Any = None
-
-    @property
-    def per_agent(self) -> bool:
-        """Whether its path names an agent."""
-        return "{name}" in self.path
-
-    @property
-    def audited(self) -> bool:
-        """Whether it goes into the audit trail: whatever only an admin may do."""
-        return self.scope == Scope.ADMIN
-
-    @cached_property
-    def decoder(self) -> msgspec.json.Decoder[Any]:
-        """Reads its body."""
-        return msgspec.json.Decoder(self.body)
-
-    def read(self, data: bytes) -> Any:
-        """A body; what is not JSON is a 400, what does not fit a 422."""
-        try:
-            return self.decoder.decode(data)
-        except msgspec.ValidationError as error:
-            raise HttpError(422, _explained(error, "The body")) from None
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise HttpError(400, "The body is not JSON.") from None
-        except RecursionError:
-            raise HttpError(400, "The body is nested too deeply.") from None
-
-    def read_query(self, given: dict[str, str]) -> Any:
-        """A query; what does not fit is a 422."""
-        if self.query is None:
-            return None
-        try:
-            return msgspec.convert(given, self.query, strict=False)
-        except msgspec.ValidationError as error:
-            raise HttpError(422, _explained(error, "The query")) from None
-
-
-def _explained(error: Exception, what: str) -> str:
-    """ "Expected `str`, got `int` - at `$.arms[1]`" as a sentence that names the field."""
-    said, _, where = str(error).partition(" - at `")
-    where = where.rstrip("`").removeprefix("$").removeprefix(".")
-    return sentence(
-        f"{what} does not fit{f', at {where}' if where else ''}: {said[:1].lower()}{said[1:]}"
-    )
-
-
-class Operations(list[Operation]):
-    """Operations in the order of their handlers; each method is a decorator that adds one."""
-
-    def add(
-        self, method: str, path: str, scope: Scope | str | None, **details: Any
-    ) -> Callable[[Handler], Handler]:
-        """Add an operation. Its id is the handler's name and its summary the handler's docstring,
-        unless given."""
-
-        def register(handler: Handler) -> Handler:
-            names = {"id": handler.__name__, "summary": " ".join((handler.__doc__ or "").split())}
-            self.append(
-                Operation(method, path, handler=handler, scope=scope, **{**names, **details})
-            )
-            return handler
-
-        return register
-
-    def get(
-        self, path: str, scope: Scope | str | None, **details: Any
-    ) -> Callable[[Handler], Handler]:
-        """Add an operation of the method GET."""
-        return self.add("GET", path, scope, **details)
-
-    def post(
-        self, path: str, scope: Scope | str | None, **details: Any
-    ) -> Callable[[Handler], Handler]:
-        """Add an operation of the method POST."""
-        return self.add("POST", path, scope, **details)
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class App:
@@ -195,6 +51,7 @@ class App:
         self, service: Service, operations: Sequence[Operation], pages: Sequence[BaseRoute] = ()
     ) -> None:
         self.service = service
+        self._gate = Gate(service.limits, service.metrics, insecure=service.tokens.insecure)
         by_path: dict[str, dict[str, Operation]] = {}
         for operation in operations:
             by_path.setdefault(operation.path, {})[operation.method] = operation
@@ -225,7 +82,7 @@ class App:
         request_id = headers.get(b"x-request-id", b"")
         request = (
             request_id.decode()
-            if _REQUEST_ID.match(request_id)
+            if _REQUEST_ID.fullmatch(request_id)
             else f"{_RANDOM.getrandbits(64):016x}"
         )
         scope["tidepull"] = trace = RequestTrace(request, headers)
@@ -235,26 +92,11 @@ class App:
             nonlocal sent
             if message["type"] == "http.response.start":
                 sent = trace.status = message["status"]
-                own = {name for name, _ in message["headers"]}
-                extra = [pair for pair in SECURITY_HEADERS if pair[0] not in own]
-                message["headers"] = [
-                    *message["headers"],
-                    (b"x-request-id", request.encode()),
-                    *extra,
-                ]
+                message["headers"] = [*message["headers"], *self._headers(message, trace)]
             await send(message)
 
         try:
-            if len(headers) != len(scope["headers"]):
-                _require_once(scope["headers"])
-            if self.service.tokens.insecure and not _LOOPBACK.match(
-                headers.get(b"host", b"localhost")
-            ):
-                raise HttpError(
-                    421,
-                    "This service was started with --insecure: it answers only to localhost and "
-                    "127.0.0.1.",
-                )
+            self._gate.check(scope, headers)
             await self._router(scope, receive, send_with_headers)
         except ConnectionResetError:
             trace.status = 499
@@ -265,17 +107,32 @@ class App:
                 problem = HttpError(
                     500, f"Something went wrong here; the log has it under request {request}."
                 )
+            elif problem.status == 401:
+                problem = self._gate.count_refusal(scope, problem)
             if not sent:
-                await _send_problem(
+                await send_problem(
                     send_with_headers, problem, request, scope["path"].startswith(PERSONALIZER)
                 )
         self._record(scope, trace, time.perf_counter() - started)
+
+    def _headers(self, message: Any, trace: RequestTrace) -> list[tuple[bytes, bytes]]:
+        """What every response has, unless it says so itself."""
+        own = {name for name, _ in message["headers"]}
+        headers = [pair for pair in SECURITY_HEADERS if pair[0] not in own]
+        if trace.handover is not None:
+            signature = self.service.handover.sign_answer(trace.handover, message["status"])
+            headers.append((SIGNED, signature))
+        if self.service.status == "stopping" and b"connection" not in own:
+            headers.append((b"connection", b"close"))
+        return [(b"x-request-id", trace.request.encode()), *headers]
 
     def _record(self, scope: Any, trace: RequestTrace, seconds: float) -> None:
         service, operation = self.service, trace.operation
         service.metrics.answered(
             "none" if operation is None else operation.id, trace.status, seconds
         )
+        if trace.token is None:  # counted, not written: whoever has no token fills no disk
+            return
         entry = {
             "at": timestamp(),
             "request": trace.request,
@@ -283,27 +140,26 @@ class App:
             "path": scope["path"][:LONGEST_PATH],
             "status": trace.status,
             "ms": round(1000 * seconds, 3),
-            "token": None if trace.token is None else trace.token.id,
+            "token": trace.token.id,
             "from": scope["client"][0] if scope.get("client") else None,
         }
         if trace.answered_by is not None:
             entry["answered_by"] = trace.answered_by
         service.request_log.write(entry)
-        if operation is not None and operation.audited and scope["method"] != "HEAD":
-            service.request_log.write_audit({**entry, "operation": operation.id, **trace.audit})
 
 
 class RequestTrace:
-    """What is known of a request while it is under way."""
+    """What is known of a request while it is under way. `handover`: the signature of the shard that
+    forwarded it."""
 
-    __slots__ = ("answered_by", "audit", "headers", "operation", "request", "status", "token")
+    __slots__ = ("answered_by", "handover", "headers", "operation", "request", "status", "token")
 
     def __init__(self, request: str, headers: dict[bytes, bytes]) -> None:
         self.request, self.headers = request, headers
         self.status = 0
         self.token: Token | None = None
         self.operation: Operation | None = None
-        self.audit: dict[str, Any] = {}
+        self.handover: bytes | None = None
         self.answered_by: str | None = None
 
 
@@ -312,7 +168,9 @@ class Resource:
 
     def __init__(self, service: Service, methods: dict[str, Operation]) -> None:
         self._service = service
-        self._methods = {**methods, **({"HEAD": methods["GET"]} if "GET" in methods else {})}
+        get = methods.get("GET")
+        head = {} if get is None or get.audited else {"HEAD": get}
+        self._methods = {**methods, **head}
         self._allow = ", ".join(sorted(self._methods))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -329,39 +187,88 @@ class Resource:
         name: str = scope["path_params"].get("name", "")
         if operation.errors is not None and self._service.personalizer is not None:
             name = self._service.personalizer.name
-        token = self._authorise(operation, trace, name)
+        token, digested = self._authorise(operation, trace, name, scope)
         event: str = scope["path_params"].get("eventId", "")
         call = Call(self._service, token, trace.request, trace.headers, name, event)
-        call.forwarded = FORWARDED in trace.headers
+        call.forwarded = trace.handover is not None
         body = b""
         if operation.body is not None:
             body = await self._body(receive, trace.headers)
+            if digested is not None and digested != digest(body):
+                raise refused()
             call.body = operation.read(body)
         if operation.query is not None:
             call.query = operation.read_query(
                 dict(parse_qsl(scope["query_string"].decode("latin-1")))
             )
-        if operation.audited:
-            trace.audit = {"agent": name or getattr(call.body, "name", None)}
-        answer = await self._service.forwarder.answer(operation, call, scope, body)
+        with self._service.under_way(operation.scope is not None):
+            answer = await self._answer(operation, call, scope, body)
         trace.answered_by = call.answered_by
         if isinstance(answer, RawResponse):
-            status = answer.status or operation.status
-            await _send(send, status, answer.data, answer.content_type, answer.headers)
+            await send_raw(send, answer, operation.status)
         else:
-            await _send(send, operation.status, msgspec.json.encode(answer), JSON)
+            await send_plain(send, operation.status, msgspec.json.encode(answer), JSON)
 
-    def _authorise(self, operation: Operation, trace: RequestTrace, name: str) -> Token:
+    async def _answer(self, operation: Operation, call: Call, scope: Any, body: bytes) -> Any:
+        """What an operation gives. One that is audited has a line on disk before it begins, and a
+        second one before its answer leaves."""
+        if not operation.audited:
+            return await self._service.forwarder.answer(operation, call, scope, body)
+        agent = call.name or getattr(call.body, "name", None)
+        require(call.token, Scope.ADMIN, agent)
+        entry = {
+            "request": call.request,
+            "operation": operation.id,
+            "agent": agent,
+            "token": call.token.id,
+            "from": scope["client"][0] if scope.get("client") else None,
+        }
+        audit, status = self._service.request_log.audit, 500
+        await audit({**entry, "event": "begin"})
+        try:
+            answer = await self._service.forwarder.answer(operation, call, scope, body)
+            status = getattr(answer, "status", None) or operation.status
+        except Exception as error:
+            problem = problem_of(error)
+            status = 500 if problem is None else problem.status
+            raise
+        finally:
+            await audit({**entry, "event": "end", "status": status})
+        return answer
+
+    def _authorise(
+        self, operation: Operation, trace: RequestTrace, name: str, scope: Any
+    ) -> tuple[Token, str | None]:
+        """The token of a request; where another shard has forwarded it, also the digest of its
+        body."""
         if operation.scope is None:
-            return _NO_TOKEN
-        header = trace.headers.get(b"authorization")
-        if operation.errors is not None and (key := trace.headers.get(KEY)) is not None:
-            header = b"Bearer " + key
-        token = trace.token = self._service.tokens.authenticate(header)
-        self._service.rates.take(token.id)
+            return _NO_TOKEN, None
+        service, digested = self._service, None
+        if FORWARDED in trace.headers and service.store.remote:
+            token, digested = self._forwarded(trace, scope)
+        else:
+            header = trace.headers.get(b"authorization")
+            if operation.errors is not None and (key := trace.headers.get(KEY)) is not None:
+                header = b"Bearer " + key
+            token = service.tokens.authenticate(header)
+        trace.token = token
+        service.rates.take(token.id)
         if isinstance(operation.scope, Scope) and name:
             require(token, operation.scope, name)
-        return token
+        return token, digested
+
+    def _forwarded(self, trace: RequestTrace, scope: Any) -> tuple[Token, str]:
+        """The token that another shard names, and the digest of the body that it has signed."""
+        service, header = self._service, trace.headers[FORWARDED]
+        target = target_of(scope)
+        id, digested = service.handover.check(
+            header, service.store.here, trace.request, scope["method"], target
+        )
+        trace.handover = header
+        token = service.tokens.named(id)
+        if token is None:  # the other shard may have read its file a moment earlier
+            raise HttpError(421, "This shard does not know the token yet.")
+        return token, digested
 
     async def _body(self, receive: Any, headers: dict[bytes, bytes]) -> bytes:
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
@@ -385,51 +292,8 @@ class Resource:
         return b"".join(parts)
 
 
-def _require_once(headers: list[tuple[bytes, bytes]]) -> None:
-    """Headers that decide something must not contradict themselves."""
-    names = [name for name, _ in headers]
-    for name in (
-        b"authorization",
-        b"content-type",
-        b"content-encoding",
-        b"idempotency-key",
-        b"host",
-        KEY,
-    ):
-        if names.count(name) > 1:
-            raise HttpError(400, f"The header {name.decode()} came more than once.")
-
-
 _NO_TOKEN = Token("", "", (), ())
 
 
 async def _not_found(*_: Any) -> None:
     raise HttpError(404, "There is nothing at this path; /v1/openapi.json says what there is.")
-
-
-async def _send(
-    send: Any,
-    status: int,
-    data: bytes,
-    content_type: bytes,
-    headers: tuple[tuple[bytes, bytes], ...] = (),
-) -> None:
-    length = str(len(data)).encode()
-    start = (
-        [(b"content-type", content_type), (b"content-length", length), *headers]
-        if status != 204
-        else []
-    )
-    await send({"type": "http.response.start", "status": status, "headers": start})
-    await send({"type": "http.response.body", "body": data})
-
-
-async def _send_problem(send: Any, problem: HttpError, request: str, personalizer: bool) -> None:
-    headers = tuple((name.encode(), value.encode()) for name, value in problem.headers.items())
-    if personalizer:
-        status, body = personalizer_error(problem)
-        await _send(send, status, msgspec.json.encode(body), JSON, headers)
-        return
-    await _send(
-        send, problem.status, msgspec.json.encode(problem.body(request)), CONTENT_TYPE, headers
-    )

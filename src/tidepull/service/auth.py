@@ -27,8 +27,6 @@ _LOG = logging.getLogger("tidepull.serve")
 _PREFIX = "tp"
 _NO_TOKEN_HASH = hashlib.sha256(b"nobody").hexdigest()
 ALL_AGENTS = "*"
-RELOAD_INTERVAL = 0.5
-"""Seconds between two looks at the file."""
 
 
 class Scope(StrEnum):
@@ -124,7 +122,6 @@ class Tokens:
         self._path = path
         self._by_id: dict[str, Token] = {}
         self._stamp: tuple[int, ...] = ()
-        self._checked = 0.0
         self.sound = True
         if path is not None:
             self._by_id = read_tokens(path)
@@ -141,11 +138,16 @@ class Tokens:
             return ANONYMOUS
         if header is None:
             raise _unauthorised("A token is needed: send it as `Authorization: Bearer tp_...`.")
-        self.reload()
         kind, _, clear = header.decode("latin-1").partition(" ")
         if kind.lower() != "bearer":
             raise _unauthorised("The Authorization header must have the form `Bearer tp_...`.")
         return self.verify(clear.strip())
+
+    def named(self, id: str) -> Token | None:
+        """The token with that id, unless it has expired."""
+        token = ANONYMOUS if self._path is None else self._by_id.get(id)
+        expired = token is not None and token.expires is not None and time.time() > token.expires
+        return None if expired else token
 
     def verify(self, clear: str) -> Token:
         """The token that is written so; a 401 if it is not valid. Whether its id exists cannot be
@@ -168,11 +170,9 @@ class Tokens:
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
     def reload(self) -> None:
-        """Read the file again if it has changed since the last check."""
-        now = time.monotonic()
-        if self._path is None or now - self._checked < RELOAD_INTERVAL:
+        """Read the file again if it has changed."""
+        if self._path is None:
             return
-        self._checked = now
         stamp = self._stat()
         if stamp == self._stamp:
             return
@@ -208,34 +208,63 @@ def require(token: Token, scope: Scope, agent: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bytes of a body, items of a batch, agents, requests a second for each token."""
+    """Bytes of a body, items of a batch, agents, requests a second for each token; of each address
+    requests a second, and those without a valid token; requests under way at a time."""
 
     body: int = 1_000_000
     batch: int = 1000
     agents: int = 1000
     requests: float = 10_000.0
+    address_requests: float = 20_000.0
+    refusals: float = 100.0
+    under_way: int = 2000
 
 
 class RateLimiter:
-    """A bucket for each token: it fills at a constant rate and holds what a second brings."""
+    """A bucket for each caller: it fills at a constant rate and holds what a second brings. `what`
+    callers are."""
 
-    def __init__(self, each_second: float, now: Callable[[], float] = time.monotonic) -> None:
+    MAX_BUCKETS = 10_000
+
+    def __init__(
+        self,
+        each_second: float,
+        what: str = "This token",
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._rate = each_second
+        self._what = what
         self._now = now
         self._buckets: dict[str, tuple[float, float]] = {}
 
-    def take(self, token: str) -> None:
-        """One request of a token; too many are a 429 that says when to come again."""
-        now = self._now()
-        left, since = self._buckets.get(token, (max(1.0, self._rate), now))
-        left = min(max(1.0, self._rate), left + (now - since) * self._rate)
+    def charge(self, caller: str, cost: float) -> None:
+        """What a request costs beyond 1; requests after it pay what is not left."""
+        left, since = self._buckets.get(caller, (max(1.0, self._rate), self._now()))
+        self._buckets[caller] = (left - cost, since)
+
+    def take(self, caller: str) -> None:
+        """One request of a caller; too many are a 429 that says when to come again."""
+        now, most = self._now(), max(1.0, self._rate)
+        left, since = self._buckets.get(caller, (most, now))
+        left = min(most, left + (now - since) * self._rate)
         if left < 1.0:
-            self._buckets[token] = (left, now)
+            self._buckets[caller] = (left, now)
             wait = (1.0 - left) / self._rate
             raise HttpError(
                 429,
-                f"This token has made more than {self._rate:g} requests in a second: slow down, or "
-                "use batches.",
+                f"{self._what} has made more than {self._rate:g} requests in a second (every "
+                "decision and reward of a batch counts): slow down.",
                 {"retry-after": str(max(1, round(wait)))},
             )
-        self._buckets[token] = (left - 1.0, now)
+        self._buckets[caller] = (left - 1.0, now)
+        if len(self._buckets) > self.MAX_BUCKETS:
+            self._drop_full(now)
+
+    def _drop_full(self, now: float) -> None:
+        """Forget callers that have been silent for long enough; if these are few, all of them."""
+        missing = {
+            caller: (left, since)
+            for caller, (left, since) in self._buckets.items()
+            if left + (now - since) * self._rate < self._rate
+        }
+        self._buckets = missing if len(missing) < self.MAX_BUCKETS / 2 else {}

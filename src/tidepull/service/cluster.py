@@ -23,7 +23,15 @@ from tidepull import __version__
 from tidepull._internal.clusters import connected
 from tidepull.errors import InputError, ParameterError
 from tidepull.service.auth import read_tokens, write_private
-from tidepull.service.server import Server, ServerConfig, make_server, prepare, url_of
+from tidepull.service.server import (
+    SECRET,
+    Server,
+    ServerConfig,
+    make_server,
+    prepare,
+    secret_of,
+    url_of,
+)
 
 NAMESPACE = "tidepull"
 CHECK_INTERVAL = 1.0
@@ -46,27 +54,35 @@ class ShardInfo:
 class ShardActor:
     """Ray calls its methods one at a time; requests come to the server's own socket."""
 
-    def __init__(self, name: str, config: ServerConfig, tokens: str, ports: int) -> None:
+    def __init__(
+        self, name: str, config: ServerConfig, tokens: str, secret: str, ports: int
+    ) -> None:
         self._folder = Path.home() / ".tidepull" / name
         self._server: Server | None = None
         self._url = self._failure = ""
         self._stopping = False
         self._listening, self._ended = threading.Event(), threading.Event()
         try:
-            self._start(config, tokens, ports)
+            self._start(config, tokens, secret, ports)
         except Exception as error:
             self._failure = str(error) or type(error).__name__
 
-    def _start(self, config: ServerConfig, tokens: str, ports: int) -> None:
+    def _start(self, config: ServerConfig, tokens: str, secret: str, ports: int) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.update_tokens(tokens)
+        write_private(self._folder / SECRET, secret)
         host = config.host or _address()
         sock = _bind(host, config.port, ports)
         audit = config.audit or self._folder / "audit.jsonl"
         reachable = _address() if host in ("0.0.0.0", "::") else host
         here = url_of(reachable, sock.getsockname()[1])
         config = replace(
-            config, host=host, tokens=self._folder / "tokens.json", audit=audit, here=here
+            config,
+            host=host,
+            tokens=self._folder / "tokens.json",
+            shard_secret=self._folder / SECRET,
+            audit=audit,
+            here=here,
         )
         self._server = make_server(
             prepare(config), host, config.port, lambda _: self._listening.set()
@@ -147,6 +163,7 @@ class Cluster:
         assert config.tokens is not None
         self._tokens = config.tokens
         self._say = say
+        self._secret = secret_of(config, self._tokens).decode()
         read_tokens(self._tokens)
         self._ray = connected(address, "a service on a Ray cluster", namespace=NAMESPACE)
         count = shards or sum(node["Alive"] for node in self._ray.nodes())
@@ -163,8 +180,8 @@ class Cluster:
             max_task_retries=0,
             scheduling_strategy="SPREAD",
         )
-        sent = replace(config, tokens=None)
-        return _Shard(f"shard {k}", actor.remote(name, sent, self._tokens.read_text(), count))
+        sent, tokens = replace(config, tokens=None, shard_secret=None), self._tokens.read_text()
+        return _Shard(f"shard {k}", actor.remote(name, sent, tokens, self._secret, count))
 
     def watch(self, stopped: threading.Event) -> None:
         """Say where shards are as they come and go, and keep their tokens up to date, until it is

@@ -52,7 +52,8 @@ class HostedAgent:
     """An agent and its queue; only the event loop may call it. `steps` has a thread for every open
     agent, `executor` those for what takes long.
 
-    `saving`: a snapshot is under way; `failing`: its upkeep failed, and rests.
+    `saving`: a snapshot is under way; `failing`: its upkeep failed, and rests; `upgrading`: its
+    policy is being made anew, and it takes no requests.
     """
 
     def __init__(
@@ -60,9 +61,8 @@ class HostedAgent:
     ) -> None:
         self.name = name
         self.agent = agent
-        self.touched = time.monotonic()
-        self.saving = False
-        self.failing = False
+        self.touched = self.saved_at = time.monotonic()
+        self.saving = self.failing = self.upgrading = False
         self._metrics = metrics
         self._pool, self._executor = steps, executor
         self._loop = asyncio.get_running_loop()
@@ -76,6 +76,11 @@ class HostedAgent:
     def waiting(self) -> int:
         """How many steps wait or are being made."""
         return self._waiting
+
+    @property
+    def snapshot_age(self) -> float:
+        """Seconds since the last snapshot, or since it was opened."""
+        return time.monotonic() - self.saved_at
 
     @property
     def idle(self) -> bool:
@@ -131,7 +136,7 @@ class HostedAgent:
         if turn.safe:
             self._metrics.committed(turn.took, turn.safe)
         if turn.failure is not None:
-            self._metrics.commit_failed(str(turn.failure))
+            self._metrics.commit_failed(turn.failure)
         for future, value, error in turn.outcomes:
             if future.done():
                 continue
@@ -161,6 +166,14 @@ class HostedAgent:
         """Let a thread change the agent in a way that may take long, one change at a time."""
         async with self._changing:
             return await self.aside(work)
+
+    async def erase(self, work: Callable[[Agent], T]) -> T:
+        """Let a thread delete records; charts are read anew after it."""
+        async with self._looking:
+            try:
+                return await self.change(work)
+            finally:
+                self._reader = self.agent.reader()
 
     async def aside(self, work: Callable[[Agent], T]) -> T:
         """Let a thread do something beside the steps; the agent is not closed meanwhile."""

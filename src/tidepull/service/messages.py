@@ -303,6 +303,26 @@ class RollbackBody(Strict):
     to: Annotated[float, Meta(gt=-62_135_596_800, lt=253_402_300_800)] | DecisionId
 
 
+class ForgetBody(Strict):
+    """Whose decisions to delete: the `subject` as decisions were asked for."""
+
+    subject: Annotated[str, Meta(min_length=1, max_length=MOST_TEXT)]
+
+
+class Forgotten(Struct, kw_only=True):
+    """How many decisions were deleted."""
+
+    deleted: int
+
+
+class CompactBody(Strict):
+    """Delete decisions that were made before a moment. `decisions` is how many an export of them
+    (`export?before=...`) has, so that nothing is deleted that was not saved."""
+
+    before: Moment
+    decisions: Annotated[int, Meta(ge=0)]
+
+
 class Held(Struct, kw_only=True):
     """Whether nothing is learnt now."""
 
@@ -372,7 +392,7 @@ class HeatmapShown(Struct, kw_only=True):
     margin: list[list[float | None]]
 
 
-class Speed(Struct, kw_only=True):
+class Speed(Struct, kw_only=True, frozen=True):
     """How often, and how long in milliseconds (upper ends of bins)."""
 
     count: int
@@ -392,16 +412,16 @@ class ShardShown(Struct, kw_only=True):
 class ServiceShown(Struct, kw_only=True):
     """How the service is doing since it was started. `shards` are all that share its database, with
     the agents that the token is for; `here` is the one that answers (empty where agents are
-    files)."""
+    files). All but `status` is told to tokens that may read all agents."""
 
-    version: str
     status: str
-    seconds: float
-    open_agents: int
-    upkeep_slices: int
-    snapshots: int
-    commits: Speed
-    slices: Speed
-    operations: dict[str, Speed]
-    here: str
-    shards: list[ShardShown]
+    version: str = ""
+    seconds: float = 0.0
+    open_agents: int = 0
+    upkeep_slices: int = 0
+    snapshots: int = 0
+    commits: Speed = Speed(count=0, p50=None, p99=None)
+    slices: Speed = Speed(count=0, p50=None, p99=None)
+    operations: dict[str, Speed] = {}
+    here: str = ""
+    shards: list[ShardShown] = []

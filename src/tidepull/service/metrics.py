@@ -1,29 +1,31 @@
-"""Metrics for Prometheus, the access log and the audit log.
-
-Logs are JSON lines. They hold the id of a token, the path and the status; never a token, a body or
-a query.
-"""
+"""Metrics for Prometheus."""
 
 from __future__ import annotations
 
-import logging
-import os
-import time
+import math
+import platform
 from collections.abc import Callable
-from functools import lru_cache, partial
-from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    ProcessCollector,
+    generate_latest,
+)
 
-from tidepull._internal.files import explained
+from tidepull import __version__
+from tidepull.errors import HeldError, LedgerError
+from tidepull.service.readiness import obstacle
 
-_LOG = logging.getLogger("tidepull.serve")
-LONGEST_PATH = 200
-"""Characters of a path that logs keep."""
+if TYPE_CHECKING:
+    from tidepull.service.hosted import HostedAgent
+    from tidepull.service.service import Service
 
-_BUFFERED_LINES = 64
 _FAST = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 _GROUP = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -42,6 +44,10 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        Info("tidepull_build", "What runs.", registry=self.registry).info(
+            {"version": __version__, "python": platform.python_version()}
+        )
         self._children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         counter = partial(Counter, registry=self.registry)
         histogram = partial(Histogram, registry=self.registry)
@@ -86,6 +92,16 @@ class Metrics:
             ["why"],
         )
         self._failed_commits = counter("tidepull_failed_commits_total", "Commits that failed.")
+        self._refused = counter(
+            "tidepull_refused_total",
+            "Requests that were refused before anything was done: token, address, origin.",
+            ["why"],
+        )
+        self._refused_lately = 0
+        self.commit_failure: str | None = None  # why the last commit failed
+        self.loop_lag = histogram(
+            "tidepull_loop_lag_seconds", "How late the event loop was.", buckets=_FAST
+        )
         self.open_agents = gauge("tidepull_open_agents", "Agents in memory.")
         self.log_lines_lost = gauge(
             "tidepull_log_lines_lost", "Lines of logs that could not be written."
@@ -105,12 +121,25 @@ class Metrics:
 
     def committed(self, seconds: float, requests: int) -> None:
         """A commit that so many requests waited for."""
+        self.commit_failure = None
         self._commits.observe(seconds)
         self._groups.observe(requests)
 
-    def commit_failed(self, why: str) -> None:
+    def commit_failed(self, error: LedgerError) -> None:
         """A commit did not come about."""
         self._failed_commits.inc()
+        if not isinstance(error, HeldError):
+            self.commit_failure = str(error)
+
+    def refused(self, why: str) -> None:
+        """A request was refused before anything was done."""
+        self._refused.labels(why).inc()
+        self._refused_lately += 1
+
+    def take_refused(self) -> int:
+        """How many were refused since this was last asked."""
+        count, self._refused_lately = self._refused_lately, 0
+        return count
 
     def shed(self, why: str) -> None:
         """A request was refused as too much is under way."""
@@ -157,6 +186,57 @@ class Metrics:
         return _timings(self.slice_seconds)[""]
 
 
+def watch_service(service: Service) -> None:
+    """Numbers that are looked at when somebody asks for them."""
+    registry, hosting, store = service.metrics.registry, service.hosting, service.store
+
+    def gauge(name: str, what: str, value: Callable[[], float]) -> None:
+        Gauge(f"tidepull_{name}", what, registry=registry).set_function(value)
+
+    def agents() -> list[HostedAgent]:
+        return hosting.opened
+
+    gauge("requests_under_way", "Requests under way.", lambda: service.requests_under_way)
+    gauge("connections", "Connections of clients.", lambda: len(service.connections))
+    gauge("steps_waiting", "Steps in queues.", lambda: sum(one.waiting for one in agents()))
+    gauge(
+        "upkeep_pending",
+        "Agents with upkeep to do.",
+        lambda: sum(one.agent.has_work for one in agents()),
+    )
+    gauge(
+        "records_since_snapshot",
+        "Records since the last snapshot, of the agent with most.",
+        lambda: max((one.agent.unsaved_records for one in agents()), default=0),
+    )
+    gauge(
+        "snapshot_age_seconds",
+        "Age of the last snapshot, of the agent with records since it and the oldest.",
+        lambda: max((one.snapshot_age for one in agents() if one.agent.unsaved_records), default=0),
+    )
+    gauge("upgrading_agents", "Agents being made anew.", lambda: sum(a.upgrading for a in agents()))
+    gauge("ready", "Whether /readyz says 200.", lambda: obstacle(service) is None)
+    if store.remote:
+        state = store.lease_state
+        gauge("leases_held", "Agents owned.", lambda: state().held)  # type: ignore[union-attr]
+        gauge(
+            "lease_seconds_left",
+            "Seconds until the first lease ends unless it is renewed.",
+            lambda: state().seconds_left,  # type: ignore[union-attr]
+        )
+        gauge(
+            "takeovers",
+            "Agents that other shards have taken over since the start.",
+            lambda: state().taken_over,  # type: ignore[union-attr]
+        )
+    else:
+        gauge(
+            "disk_free_bytes",
+            "Bytes free where agents are.",
+            lambda: service.store_health.free or math.nan,
+        )
+
+
 def total(counter: Counter) -> int:
     """The value of a counter without labels."""
     return int(next(iter(counter.collect())).samples[0].value)
@@ -190,65 +270,3 @@ def _end(below: list[float]) -> Callable[[float], float | None]:
         return next(found, None)
 
     return end
-
-
-class RequestLog:
-    """The access log (None: there is none) and the audit trail."""
-
-    def __init__(self, access: TextIO | None, audit: Path | None) -> None:
-        self._access = access
-        self._lines: list[bytes] = []
-        self._audit = -1
-        self.lost = 0
-        if audit is not None:
-            with explained("write", audit):
-                self._audit = os.open(
-                    audit, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
-                )
-
-    def write(self, entry: dict[str, Any]) -> None:
-        """A request that was answered."""
-        if self._access is not None:
-            self._lines.append(msgspec.json.encode(entry))
-            if len(self._lines) >= _BUFFERED_LINES:
-                self.flush()
-
-    def write_audit(self, entry: dict[str, Any]) -> None:
-        """What an admin did, or was refused; on disk when this returns."""
-        if self._audit < 0:
-            return
-        line = msgspec.json.encode({"at": timestamp(), **entry})
-        try:
-            os.write(self._audit, line + b"\n")
-            os.fsync(self._audit)
-        except OSError as error:
-            self.lost += 1
-            _LOG.error("the audit trail cannot be written (%s): %s", error, line.decode())
-
-    def flush(self) -> None:
-        """Write what waits; what cannot be written is dropped and counted, and requests go on."""
-        if self._access is not None and self._lines:
-            lines, self._lines = self._lines, []
-            try:
-                self._access.write(b"\n".join(lines).decode() + "\n")
-                self._access.flush()
-            except OSError:
-                self.lost += len(lines)
-
-    def close(self) -> None:
-        """Write everything and let go."""
-        self.flush()
-        if self._audit >= 0:
-            os.close(self._audit)
-            self._audit = -1
-
-
-def timestamp() -> str:
-    """The moment, as logs have it."""
-    moment = time.time()
-    return f"{_second(int(moment))}.{int(moment % 1 * 1000):03d}Z"
-
-
-@lru_cache(maxsize=2)
-def _second(moment: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment))

@@ -9,8 +9,8 @@ from typing import Any, get_type_hints
 import msgspec
 
 from tidepull import __version__
-from tidepull.service.app import Operation
 from tidepull.service.messages import NAME
+from tidepull.service.operations import Operation
 from tidepull.service.problem_details import ProblemBody
 
 _REF = "#/components/schemas/{name}"

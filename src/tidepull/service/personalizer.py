@@ -21,11 +21,11 @@ from tidepull.agent.decisions import Decision
 from tidepull.agent.personalizer import FIELD, MOST_ACTIONS, context_of, merged, settings
 from tidepull.agent.schema import FREE, Hashed, clean_features
 from tidepull.errors import DecisionError, ExpiredError, OtherRewardError
-from tidepull.service.app import JSON, Call, Operations
 from tidepull.service.auth import Scope
 from tidepull.service.hosted import HostedAgent
+from tidepull.service.operations import Call, Operations
 from tidepull.service.problem_details import ErrorResponse, HttpError
-from tidepull.service.shards import RawResponse
+from tidepull.service.responses import JSON, RawResponse
 
 DESCRIBE_INTERVAL = 60.0
 """Seconds after which actions whose features have changed are described anew; each time is a line

@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ctypes
 import ipaddress
 import logging
+import os
 import re
 import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-import httptools
-import msgspec
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidepull._internal.files import explained
 from tidepull.errors import InputError, ParameterError
 from tidepull.service.app import App
 from tidepull.service.auth import Limits, Tokens
+from tidepull.service.connections import Connections, Descriptors
 from tidepull.service.handlers import OPERATIONS
 from tidepull.service.handlers.system import dashboard_pages
+from tidepull.service.handover import HandOver, read_secret
+from tidepull.service.logs import JsonHandler, RequestLog
 from tidepull.service.messages import NAME
-from tidepull.service.metrics import RequestLog
 from tidepull.service.personalizer import Personalizer
-from tidepull.service.problem_details import HttpError
 from tidepull.service.service import Service
 from tidepull.service.stores import AgentStore, Directory, SharedDatabase
 
-TOKENS, AUDIT = "tokens.json", "audit.jsonl"
-REQUEST_TIMEOUT = 10
-"""Seconds that a request may take to come."""
-
-MAX_HEAD = 65_536
-"""Bytes that the head of a request may have."""
-
+TOKENS, AUDIT, SECRET = "tokens.json", "audit.jsonl", "shard.secret"
 SWITCH_INTERVAL = 0.001
 """Seconds after which a thread that computes lets another one go on: an answer changes threads four
 times, and Python's 5 ms each would be seen."""
 
-_SHARD_URL = re.compile(r"^http://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$")
+_SHARD_URL = re.compile(r"http://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):\d{1,5}")
 _MMAP_THRESHOLD = -3  # of malloc.h
 SHUTDOWN_TIMEOUT = 30
 """Seconds that a stop waits for requests that were accepted."""
@@ -67,6 +60,8 @@ class ServerConfig:
     here: str = ""
     personalizer: str | None = None
     limits: Limits = field(default_factory=Limits)
+    shard_secret: Path | None = None
+    drain: float = 0.0
 
 
 def prepare(config: ServerConfig) -> App:
@@ -88,7 +83,9 @@ def prepare(config: ServerConfig) -> App:
     beside = path.parent if shared and path is not None else None if shared else Path(config.db)
     audit = config.audit or (None if beside is None else beside / AUDIT)
     request_log = RequestLog(None if config.quiet else _access_log(config.log), audit)
-    service = Service(store, Tokens(path), config.limits, request_log)
+    handover = HandOver(secret_of(config, path) if shared else b"")
+    service = Service(store, Tokens(path), config.limits, request_log, handover=handover)
+    service.drain = config.drain
     if config.personalizer is not None:
         if not re.match(NAME, config.personalizer):
             raise ParameterError(
@@ -101,7 +98,7 @@ def prepare(config: ServerConfig) -> App:
 
 
 def _require_safe(config: ServerConfig, path: Path | None) -> None:
-    if config.here and not _SHARD_URL.match(config.here):
+    if config.here and not _SHARD_URL.fullmatch(config.here):
         raise ParameterError(
             "--here must be http://HOST:PORT, where other services reach this one, got "
             f"{config.here!r}"
@@ -120,6 +117,19 @@ def _require_safe(config: ServerConfig, path: Path | None) -> None:
             f"{path} "
             "--agent '*' --scope admin`, or try things out with --insecure"
         )
+
+
+def secret_of(config: ServerConfig, tokens: Path | None) -> bytes:
+    """What all shards of a database know: told by the environment, in a file, or, for shards that
+    share a tokens file, beside it."""
+    told = os.environ.get("TIDEPULL_SHARD_SECRET", "").encode()
+    if told:
+        return told
+    if config.shard_secret is not None:
+        return read_secret(config.shard_secret, make=False)
+    if tokens is None:
+        return b"insecure"  # anybody may ask anything
+    return read_secret(tokens.parent / SECRET, make=True)
 
 
 def _access_log(path: Path | None) -> TextIO:
@@ -161,14 +171,18 @@ def listener(host: str, port: int) -> socket.socket:
 
 def make_server(app: App, host: str, port: int, ready: Callable[[str], None] | None) -> Server:
     """A server that is not running yet."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    if not logging.getLogger().handlers:
+        logging.basicConfig(level=logging.WARNING, handlers=[JsonHandler(sys.stderr)])
     give_memory_back()
     sys.setswitchinterval(SWITCH_INTERVAL)
+    descriptors = Descriptors.available()
+    app.service.connections = Connections(descriptors.connections)
+    app.service.descriptors = descriptors
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
-        http=RequestTimeouts,
+        http=app.service.connections.make,  # type: ignore[arg-type]
         ws="none",
         log_config=None,
         access_log=False,
@@ -205,6 +219,24 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._ready = ready
         self._service = service
+        self._closes_at: float | None = None
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """At SIGTERM `/readyz` is 503 for a while before the port closes, so that balancers send
+        requests elsewhere."""
+        drain = 0.0 if self._service is None else self._service.drain
+        if sig != signal.SIGTERM or not drain or self._closes_at is not None:
+            super().handle_exit(sig, frame)
+            return
+        assert self._service is not None
+        self._service.status = "stopping"
+        self._closes_at = time.monotonic() + drain
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: whether it is time to close the port."""
+        if self._closes_at is not None and time.monotonic() >= self._closes_at:
+            self.should_exit = True
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -241,106 +273,3 @@ def reachable(host: str) -> str:
 def url_of(host: str, port: int) -> str:
     """An address and a port as a URL."""
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-class RequestTimeouts(asyncio.Protocol):
-    """Uvicorn's protocol behind a check of what arrives: requests must be HTTP, with short heads,
-    and end in time.
-
-    A parser of its own follows the bytes, so nothing of uvicorn is known here but
-    `asyncio.Protocol` and the arguments with which a server makes the class that
-    `uvicorn.Config(http=...)` names.
-    """
-
-    def __init__(self, **arguments: Any) -> None:
-        self._server = HttpToolsProtocol(**arguments)
-        self._parser = httptools.HttpRequestParser(self)
-        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
-        self._deadline: asyncio.TimerHandle | None = None
-        self._url = b""
-        self._in_head = False
-        self._head_bytes = 0
-        self.pause_writing = self._server.pause_writing  # type: ignore[method-assign]
-        self.resume_writing = self._server.resume_writing  # type: ignore[method-assign]
-
-    def connection_made(self, transport: Any) -> None:
-        """Start the deadline of the first request."""
-        self._transport = transport
-        self._start_deadline()
-        self._server.connection_made(transport)
-
-    def data_received(self, data: bytes) -> None:
-        """Pass bytes on to uvicorn if they are part of a request."""
-        self._start_deadline()
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            pass  # uvicorn answers as if no upgrade was asked for
-        except httptools.HttpParserError:
-            self._refuse(NOT_HTTP)
-            return
-        if self._in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD:
-                self._refuse(TOO_LONG)
-                return
-        self._server.data_received(data)
-
-    def eof_received(self) -> None:
-        """The client sends no more; the connection is closed."""
-        self._server.eof_received()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the deadline."""
-        self._stop_deadline()
-        self._server.connection_lost(exc)
-
-    def on_message_begin(self) -> None:
-        """A request begins (called by the parser)."""
-        self._start_deadline()
-        self._url, self._in_head, self._head_bytes = b"", True, 0
-
-    def on_url(self, url: bytes) -> None:
-        """A part of the target arrives (called by the parser)."""
-        self._url += url
-
-    def on_headers_complete(self) -> None:
-        """The head is complete (called by the parser); an error in here is a parser error."""
-        self._in_head = False
-        httptools.parse_url(self._url).path.decode("ascii")
-
-    def on_message_complete(self) -> None:
-        """The request is complete (called by the parser)."""
-        self._stop_deadline()
-
-    def _start_deadline(self) -> None:
-        if self._deadline is None:
-            self._deadline = asyncio.get_running_loop().call_later(
-                REQUEST_TIMEOUT, self._refuse, TOO_SLOW
-            )
-
-    def _stop_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _refuse(self, response: bytes) -> None:
-        if not self._transport.is_closing():
-            self._transport.write(response)
-            self._transport.close()
-
-
-def _response(problem: HttpError) -> bytes:
-    """An answer without the application, after which the connection is closed."""
-    body = msgspec.json.encode(problem.body())
-    head = (
-        f"HTTP/1.1 {problem.status} {problem.title}\r\ncontent-type: application/problem+json\r\n"
-    )
-    return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
-
-
-NOT_HTTP = _response(HttpError(400, "This is not a request as HTTP has them."))
-TOO_SLOW = _response(
-    HttpError(408, f"The request did not come to its end within {REQUEST_TIMEOUT} seconds.")
-)
-TOO_LONG = _response(HttpError(431, f"The head of the request is longer than {MAX_HEAD:,} bytes."))

@@ -6,19 +6,25 @@ import asyncio
 import itertools
 import logging
 import time
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 from tidepull.agent.agent import Agent
 from tidepull.errors import TidepullError
 from tidepull.service.auth import Limits, RateLimiter, Tokens
+from tidepull.service.connections import Connections, Descriptors
+from tidepull.service.handover import HandOver
 from tidepull.service.hosted import HostedAgent
 from tidepull.service.hosting import Hosting
-from tidepull.service.metrics import Metrics, RequestLog
+from tidepull.service.logs import RequestLog
+from tidepull.service.metrics import Metrics, watch_service
 from tidepull.service.personalizer import Personalizer
+from tidepull.service.problem_details import HttpError
 from tidepull.service.shards import Forwarder
-from tidepull.service.stores import AgentStore
+from tidepull.service.stores import AgentStore, StoreHealth
 
 _LOG = logging.getLogger("tidepull.serve")
 IDLE_AFTER = 0.002
@@ -32,8 +38,15 @@ LONGEST_REST = 0.05
 BALANCE_EVERY = 10
 """Seconds between two looks at whether another shard has fewer agents."""
 
-DATABASE_TIMEOUT = 5.0
-"""Seconds without a word from a shared database after which a service says that it is not ready."""
+RELOAD_INTERVAL = 0.5
+"""Seconds between two looks at the tokens file."""
+
+LAG_INTERVAL = 0.1
+"""Seconds between two measurements of how late the event loop is."""
+
+OPENED_AT_START = 16
+"""Agents that are opened before a service with a directory is ready, those that were written to
+last."""
 
 
 @dataclass
@@ -45,33 +58,71 @@ class Service:
     limits: Limits
     request_log: RequestLog
     metrics: Metrics = field(default_factory=Metrics)
+    handover: HandOver = field(default_factory=lambda: HandOver(b""))
+    drain: float = 0.0
     status: Literal["ok", "starting", "stopping"] = "starting"
     personalizer: Personalizer | None = None
 
     def __post_init__(self) -> None:
         self.rates = RateLimiter(self.limits.requests)
         self.last_request = 0.0
-        self.started = self.database_seen = time.monotonic()
+        self.started = self.store_seen = time.monotonic()
+        self.store_health = StoreHealth()
+        self.opening: tuple[int, int] | None = None
+        self.descriptors = Descriptors.within(1024)
+        self.connections = Connections(self.descriptors.connections)
+        self.requests_under_way = 0
         self._work = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Begin; the event loop runs."""
-        self.hosting = Hosting(self.store, self.metrics, self.limits.agents)
-        self.forwarder = Forwarder(self.hosting, self.metrics)
-        work = [
-            self._upkeep(),
-            self._housekeeping(),
-            *([self._keep_in_touch()] if self.store.remote else []),
-        ]
-        self._tasks = [asyncio.create_task(one) for one in work]
+        self.hosting = Hosting(
+            self.store, self.metrics, self.limits.agents, self.descriptors.agents
+        )
+        self.forwarder = Forwarder(self.hosting, self.metrics, self.handover)
+        watch_service(self)
+        for work in (self._upkeep, self._housekeeping, self._reload_tokens, self._measure_lag):
+            self._run(work)
+        self._run(self._keep_in_touch if self.store.remote else self._check_store)
         self.status = "ok"
 
+    def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._tasks.append(asyncio.create_task(work()))
+
     async def listen(self, url: str) -> None:
-        """Requests are taken at a URL from now on: say so to other shards."""
+        """Requests are taken at a URL from now on: say so to other shards, and open agents."""
         if not self.store.here:
             self.store.here = url
         await self.hosting.announce()
+        names = await self.hosting.recent_names(OPENED_AT_START)
+        if names:
+            self.opening = (0, len(names))
+            self._run(partial(self._open_first, names))
+
+    async def _open_first(self, names: list[str]) -> None:
+        """Open agents one after the other, so that first requests need not wait for compilers."""
+        for done, name in enumerate(names):
+            self.opening = (done, len(names))
+            with suppress(TidepullError, HttpError):
+                await self.hosting.get(name)
+        self.opening = None
+
+    @contextmanager
+    def under_way(self, counts: bool) -> Iterator[None]:
+        """A request is being answered; too many at a time are a 429. `counts`: it may be refused."""
+        if counts and self.requests_under_way >= self.limits.under_way:
+            self.metrics.shed("service")
+            raise HttpError(
+                429,
+                f"{self.limits.under_way:,} requests are under way: try again in a moment.",
+                {"retry-after": "1"},
+            )
+        self.requests_under_way += 1
+        try:
+            yield
+        finally:
+            self.requests_under_way -= 1
 
     async def stop(self) -> None:
         """Snapshot and close all agents, after the last request."""
@@ -128,6 +179,7 @@ class Service:
         hosted.saving = True
         try:
             await hosted.aside(Agent.save)
+            hosted.saved_at = time.monotonic()
             self.metrics.snapshots.inc()
         except Exception:
             hosted.failing = True
@@ -141,22 +193,45 @@ class Service:
         for turn in itertools.count(1):
             await asyncio.sleep(1.0)
             try:
-                await self.hosting.announce()
+                if self.status == "ok":
+                    await self.hosting.announce()
                 await self.hosting.drop_lost()
                 if turn % BALANCE_EVERY == 0:
                     await self.hosting.balance()
-                self.database_seen = time.monotonic()
+                self.store_seen = time.monotonic()
+                self.metrics.commit_failure = None  # what failed was written to just now
             except TidepullError as error:
-                if time.monotonic() - self.database_seen < 2.0:
+                if time.monotonic() - self.store_seen < 2.0:
                     _LOG.warning("the shared database does not answer (said once): %s", error)
 
-    async def _housekeeping(self) -> None:
+    async def _check_store(self) -> None:
+        """Look every second at the disk that agents are on; where a commit failed, try to write."""
         while True:
+            failed = self.metrics.commit_failure is not None
+            health = await self.hosting.in_thread(partial(self.store.health, write=failed))
+            self.store_health, self.store_seen = health, time.monotonic()
+            if failed and health.problem is None:
+                self.metrics.commit_failure = None
             await asyncio.sleep(1.0)
-            self.request_log.flush()
-            self.tokens.reload()
+
+    async def _reload_tokens(self) -> None:
+        while True:
+            await asyncio.sleep(RELOAD_INTERVAL)
+            await self.hosting.in_thread(self.tokens.reload)
             self.metrics.tokens_sound.set(self.tokens.sound)
+
+    async def _measure_lag(self) -> None:
+        while True:
+            due = time.monotonic() + LAG_INTERVAL
+            await asyncio.sleep(LAG_INTERVAL)
+            self.metrics.loop_lag.observe(max(0.0, time.monotonic() - due))
+
+    async def _housekeeping(self) -> None:
+        for turn in itertools.count(1):
+            await asyncio.sleep(1.0)
             self.metrics.log_lines_lost.set(self.request_log.lost)
+            if turn % 60 == 0 and (refused := self.metrics.take_refused()):
+                _LOG.warning("%d requests were refused in the last minute", refused)
             try:
                 await self.hosting.close_idle()
             except TidepullError as error:

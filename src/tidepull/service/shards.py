@@ -17,16 +17,17 @@ from urllib.parse import urlsplit
 import httptools
 
 from tidepull.errors import HeldError
+from tidepull.service.handover import FORWARDED, SIGNED, HandOver
 from tidepull.service.metrics import Metrics
 from tidepull.service.problem_details import HttpError
+from tidepull.service.responses import RawResponse
 from tidepull.service.stores import AgentStore
 
 if TYPE_CHECKING:
-    from tidepull.service.app import Call, Operation
     from tidepull.service.hosting import Hosting
+    from tidepull.service.operations import Call, Operation
 
 Headers = list[tuple[bytes, bytes]]
-FORWARDED = b"x-tidepull-forwarded"
 OWNER_TIMEOUT = 8.0
 """Seconds for which a request waits until an agent has an owner; longer than a lease."""
 
@@ -36,18 +37,9 @@ many times, it is given up."""
 
 RETRY_PAUSE = 0.05
 _MISDIRECTED = 421
-_NOT_FORWARDED = {
-    *(
-        b"connection",
-        b"keep-alive",
-        b"host",
-        b"content-length",
-        b"transfer-encoding",
-        b"te",
-        b"trailer",
-    ),
-    *(b"upgrade", b"expect", b"proxy-connection", b"x-request-id", FORWARDED),
-}
+_SENT = (b"content-type", b"content-encoding", b"idempotency-key")
+"""Headers that are forwarded; a token never is."""
+
 _RETURNED = {
     b"content-type",
     b"content-disposition",
@@ -144,7 +136,7 @@ class Response:
 
     status: int = 0
     headers: Headers = field(default_factory=list)
-    body: bytes = b""
+    parts: list[bytes] = field(default_factory=list)
     complete: bool = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -153,7 +145,7 @@ class Response:
 
     def on_body(self, body: bytes) -> None:
         """A part of the body arrives (called by the parser)."""
-        self.body += body
+        self.parts.append(body)
 
     def on_message_complete(self) -> None:
         """The response is complete (called by the parser)."""
@@ -250,22 +242,13 @@ class _Connection:
         self._writer.close()
 
 
-@dataclass(frozen=True, slots=True)
-class RawResponse:
-    """An answer that is not a structure. `status`: where it is not the operation's own."""
-
-    data: bytes
-    content_type: bytes
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-    status: int | None = None
-
-
 class Forwarder:
     """Answers requests: by this shard's own agents, or by request the shard that has the agent."""
 
-    def __init__(self, hosting: Hosting, metrics: Metrics) -> None:
+    def __init__(self, hosting: Hosting, metrics: Metrics, handover: HandOver) -> None:
         self._hosting = hosting
         self._metrics = metrics
+        self._handover = handover
         self._client = ShardClient()
 
     def close(self) -> None:
@@ -298,14 +281,11 @@ class Forwarder:
 
     async def _forward(self, url: str, call: Call, scope: Any, body: bytes) -> Response | None:
         """The answer of another shard; None where it was not asked, or has not got the agent."""
-        path: bytes = scope["raw_path"] + (
-            b"?" + scope["query_string"] if scope["query_string"] else b""
-        )
-        request = asyncio.ensure_future(
-            self._client.send(
-                url, scope["method"], path, _forwarded_headers(call, self._hosting.here), body
-            )
-        )
+        method, path = scope["method"], target_of(scope)
+        signature = self._handover.sign(url, call.token.id, call.request, method, path, body)
+        headers = [(name, call.headers[name]) for name in _SENT if name in call.headers]
+        headers += [(b"x-request-id", call.request.encode()), (FORWARDED, signature)]
+        request = asyncio.ensure_future(self._client.send(url, method, path, headers, body))
         name, missed = call.name, 0
         try:
             while not (await asyncio.wait((request,), timeout=LEASE_CHECK))[0]:
@@ -323,6 +303,11 @@ class Forwarder:
             raise _no_answer(url) from None
         finally:
             request.cancel()
+        signed = dict(response.headers).get(SIGNED, b"")
+        if not self._handover.is_answer(signed, signature, response.status):
+            self._metrics.forwarded("unsigned")
+            self._hosting.routing.forget(name, url, unreachable=True)
+            raise _not_signed(url)
         if response.status == _MISDIRECTED:
             self._metrics.forwarded("moved")
             self._hosting.routing.forget(name, url)
@@ -331,9 +316,10 @@ class Forwarder:
         return response
 
 
-def _forwarded_headers(call: Call, here: str) -> Headers:
-    headers = [(name, value) for name, value in call.headers.items() if name not in _NOT_FORWARDED]
-    return [*headers, (b"x-request-id", call.request.encode()), (FORWARDED, here.encode() or b"-")]
+def target_of(scope: Any) -> bytes:
+    """Path and query of a request."""
+    query: bytes = scope["query_string"]
+    return scope["raw_path"] + (b"?" + query if query else b"")  # type: ignore[no-any-return]
 
 
 def _raw(response: Response) -> RawResponse:
@@ -342,7 +328,7 @@ def _raw(response: Response) -> RawResponse:
         pair for pair in response.headers if pair[0] in _RETURNED and pair[0] != b"content-type"
     )
     return RawResponse(
-        response.body,
+        b"".join(response.parts),
         by_name.get(b"content-type", b"application/octet-stream"),
         headers,
         response.status,
@@ -355,6 +341,14 @@ def _no_owner() -> HttpError:
         f"No shard could take this agent within {OWNER_TIMEOUT:g} seconds; nothing was done: try "
         "again.",
         {"retry-after": "1"},
+    )
+
+
+def _not_signed(url: str) -> HttpError:
+    return HttpError(
+        502,
+        f"{url}, which should have this agent, is no shard with the same secret: give all shards "
+        "the same --shard-secret, and keep their clocks right.",
     )
 
 

@@ -3,21 +3,33 @@ share."""
 
 from __future__ import annotations
 
+import os
 import re
 from abc import ABC, abstractmethod
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidepull._internal.files import explained
+from tidepull._internal.files import explained, sync
 from tidepull.agent.agent import Agent
-from tidepull.errors import MissingExtraError, ParameterError
+from tidepull.agent.ledger.files import FileLock
+from tidepull.errors import MissingExtraError, ParameterError, TidepullError
 from tidepull.service.messages import NAME
 
 if TYPE_CHECKING:
     from tidepull.agent.ledger.database import Shard
+    from tidepull.agent.ledger.leases import LeaseState
 
 _NAME = re.compile(NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHealth:
+    """What a look at a store finds: bytes that are free (None: not known), and what is wrong."""
+
+    free: int | None = None
+    problem: str | None = None
 
 
 class AgentStore(ABC):
@@ -48,6 +60,18 @@ class AgentStore(ABC):
     def remove(self, name: str) -> None:
         """Delete one that is closed, for good."""
 
+    def health(self, *, write: bool) -> StoreHealth:
+        """Whether it can be written to, as far as it shows; `write`: try it."""
+        return StoreHealth()
+
+    def recent(self, most: int) -> list[str]:
+        """The agents that were written to last; none where others may have taken them."""
+        return []
+
+    def lease_state(self) -> LeaseState | None:
+        """How leases stand; None where there are none."""
+        return None
+
     def owner(self, name: str) -> str | None:
         """Where the owner of an agent takes requests (empty: it takes none); None where it has no
         owner."""
@@ -76,13 +100,54 @@ class Directory(AgentStore):
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._lock: FileLock | None = None
         with explained("make", root):
             root.mkdir(parents=True, exist_ok=True)
+
+    def health(self, *, write: bool) -> StoreHealth:
+        """Free space, another service that has the directory, and whether a file can be written."""
+        try:
+            status = os.statvfs(self.root)
+            if write:
+                self._try_writing()
+            if self._lock is None:
+                self._lock = FileLock(self.root / ".service")
+        except (OSError, TidepullError) as error:
+            return StoreHealth(
+                problem=f"Another service has this directory, or the disk fails: {error}"
+            )
+        return StoreHealth(free=status.f_bavail * status.f_frsize)
+
+    def _try_writing(self) -> None:
+        probe = self.root / ".probe"
+        with probe.open("wb") as handle:
+            handle.write(bytes(65_536))
+            handle.flush()
+            os.fsync(handle.fileno())
+        probe.unlink()
+
+    def close(self) -> None:
+        """Let another service have the directory."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def recent(self, most: int) -> list[str]:
+        """The files that were written to last."""
+
+        def written(name: str) -> float:
+            wal = self.root / f"{name}.db-wal"
+            return max(path.stat().st_mtime for path in (self._path(name), wal) if path.exists())
+
+        with explained("read", self.root):
+            return sorted(self.names(), key=written, reverse=True)[:most]
 
     def names(self) -> list[str]:
         """All agents, sorted."""
         with explained("read", self.root):
-            return sorted(path.stem for path in self.root.glob("*.db") if _NAME.match(path.stem))
+            return sorted(
+                path.stem for path in self.root.glob("*.db") if _NAME.fullmatch(path.stem)
+            )
 
     def exists(self, name: str) -> bool:
         """Whether there is one of that name."""
@@ -99,6 +164,7 @@ class Directory(AgentStore):
             Agent(self._path(f".{name}"), training="manual", **settings).close()
             with explained("write", self.root):
                 self._path(f".{name}").replace(self._path(name))
+                sync(self.root)  # the name too is on disk before anybody is told of it
         finally:
             self.remove(f".{name}")
 
@@ -124,7 +190,7 @@ class SharedDatabase(AgentStore):
             from tidepull.agent.ledger.leases import Leases
             from tidepull.agent.ledger.postgres import Place
         except ImportError:
-            raise MissingExtraError("agents in PostgreSQL", "postgres") from None
+            raise MissingExtraError("a ledger in PostgreSQL", "postgres") from None
         if "agent=" in url:
             raise ParameterError(
                 "--db names a database for all agents: leave agent= out of the URL"
@@ -137,7 +203,7 @@ class SharedDatabase(AgentStore):
 
     def names(self) -> list[str]:
         """All agents, sorted."""
-        return [name for name in self._leases.agents() if _NAME.match(name)]
+        return [name for name in self._leases.agents() if _NAME.fullmatch(name)]
 
     def exists(self, name: str) -> bool:
         """Whether there is one of that name."""
@@ -173,6 +239,10 @@ class SharedDatabase(AgentStore):
     def leave(self) -> None:
         """Be asked nothing more."""
         self._shards.leave()
+
+    def lease_state(self) -> LeaseState:
+        """How leases of this process stand."""
+        return self._leases.state()
 
     def lost(self) -> list[str]:
         """Agents whose lease another process has."""

@@ -191,12 +191,6 @@ def test_list_shows_parameters_and_ranges_in_plain_text_when_piped() -> None:
             "--address is for --on ray",
         ),
         (("demo", "--seeds", "five"), '--seeds: write seeds as "0-9"'),
-        (("store", "export", "nowhere", "--to", "all.csv"), "--to is now --out"),
-        (("select", "nowhere", "--write", "all.toml"), "--write is now --out"),
-        (
-            ("theory", "check", "--seed", "3"),
-            "--seed is now a part of --seeds, such as --seeds 1000-1099",
-        ),
         (
             ("theory", "simulate", "--seeds", "0,3"),
             "--seeds: write them without gaps, such as 0-3, got 0,3",

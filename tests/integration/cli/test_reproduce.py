@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from tidepull.cli import reproduce
+from tidepull.cli.sweep import sweep
 from tidepull.experiments.rows import load_rows
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite, load_suite
@@ -265,9 +266,7 @@ def test_own_search_stands_instead_of_the_selection_that_comes_along(
         "random",
         "ucb",
     }
-    assert reproduce._run(
-        "search.toml", directory=store, workers=1, retry_failed=False, partial=False
-    )
+    sweep("search.toml", store, on="here")
     run(PaperPart.table, store, trials=1, quick=False)
     chosen = load_rows(Store.open(store), "search-selected").rows
     assert {row.name for row in chosen} == {"random", "d-ucb-best", "d-ucb-default"}

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.machines import ENVIRONMENT, Machine, free_port, two_machines
+from tidepull.cli.sweep import sweep
 from tidepull.experiments.maintenance import check, differences
 from tidepull.experiments.store import Store
 
@@ -31,7 +32,7 @@ id = "file-coins"
 parameters = {{ path = "{OWN}" }}
 [[policies]]
 name = "lever"
-parameters = {{ sleep = 0.5 }}
+parameters = {{ sleep = 0.2 }}
 """
 SWEEP = "import sys; from tidepull.cli import main; sys.argv.insert(1, 'sweep'); main()"
 
@@ -67,7 +68,7 @@ def test_a_cluster_gives_the_same_bytes_and_survives_the_death_of_a_machine(
 ) -> None:
     address, second = cluster
     there = finish(begin("smoke", tmp_path / "ray", "--on", "ray", "--address", address))
-    finish(begin("smoke", tmp_path / "local", "--on", "here"))
+    sweep("smoke", tmp_path / "local", on="here")
     assert there["ran"] == there["total"]
     assert differences(Store.open(tmp_path / "local"), Store.open(tmp_path / "ray")) == []
 
@@ -82,7 +83,7 @@ def test_a_cluster_gives_the_same_bytes_and_survives_the_death_of_a_machine(
     summary = finish(running)
     assert (summary["ran"], summary["total"], summary["failed"]) == (24, 24, 0)
     assert check(Store.open(tmp_path / "lost")).sound == 24
-    finish(begin(str(tmp_path / "lost.toml"), tmp_path / "lost-here", "--on", "here"))
+    sweep(str(tmp_path / "lost.toml"), tmp_path / "lost-here", on="here")
     assert differences(Store.open(tmp_path / "lost-here"), Store.open(tmp_path / "lost")) == []
 
 

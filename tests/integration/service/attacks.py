@@ -92,7 +92,11 @@ ATTACKS = [
     Attack("a slash at the end", 404, "nothing at this path", CHOOSE + "/"),
     Attack("the wrong method", 405, "use POST", method="PUT"),
     Attack("a method nobody knows", 405, "use POST", method="BREW"),
-    Attack("a browser's question whether another site may ask (CORS)", 405, "use POST", body=None, method="OPTIONS", headers={"origin": "https://evil.example", "access-control-request-method": "POST"}),
+    Attack("a browser's question whether another site may ask (CORS)", 403, "page of another site", body=None, method="OPTIONS", headers={"origin": "https://evil.example", "access-control-request-method": "POST"}),
+    Attack("a page of another site that freezes an agent", 403, "page of another site", "/v1/agents/shop/freeze", None, headers={"sec-fetch-site": "cross-site"}),
+    Attack("a page of another site, by an older browser", 403, "page of another site", headers={"origin": "https://evil.example"}),
+    Attack("a page without an origin", 403, "page of another site", headers={"origin": "null"}),
+    Attack("a slash in a name, escaped, past the rules of a proxy", 404, "escaped slash", "/v1/agents/shop%2Fchoose"),
     Attack("a body as a form", 415, "application/json", body=b"a=1", headers={"content-type": "application/x-www-form-urlencoded"}),
     Attack("a body as plain text (what a page of another site may send)", 415, "application/json", headers={"content-type": "text/plain"}),
     Attack("a compressed body", 415, "compressed", headers={"content-encoding": "gzip"}),
@@ -192,6 +196,13 @@ WIRE: list[tuple[str, bytes, int, str]] = [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 50 + b"\r\n\r\n",
         400,
         "not a request",
+    ),
+    (
+        "a token behind the body (a trailer)",
+        b"POST /v1/agents/shop/choose HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nauthorization: Bearer TOKEN\r\n\r\n",
+        400,
+        "trailers",
     ),
     ("a head of 100,000 bytes", b"GET / HTTP/1.1\r\nx: " + b"y" * 100_000, 431, "longer than"),
     (

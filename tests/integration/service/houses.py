@@ -12,7 +12,7 @@ import httpx
 from tidepull.service.app import App
 from tidepull.service.auth import Limits, Tokens, new_token, write_tokens
 from tidepull.service.handlers import OPERATIONS
-from tidepull.service.metrics import RequestLog
+from tidepull.service.logs import RequestLog
 from tidepull.service.service import Service
 from tidepull.service.stores import AgentStore, Directory, SharedDatabase
 
@@ -66,12 +66,17 @@ class House:
         """A new token in clear."""
         clear, token = new_token((agents,), scopes, **given)
         self._kept[token.id] = token
-        write_tokens(self.tokens_file, self._kept)
+        self._write_tokens()
         return clear
 
     def revoke(self, clear: str) -> None:
         del self._kept[clear.split("_")[1]]
+        self._write_tokens()
+
+    def _write_tokens(self) -> None:
         write_tokens(self.tokens_file, self._kept)
+        if hasattr(self, "service"):
+            self.service.tokens.reload()
 
     def run(self, work: Any) -> Any:
         return self._runner.run(work)

@@ -6,13 +6,14 @@ import http.client
 import json
 import multiprocessing
 import os
+import resource
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tidepull.service import server
+from tidepull.service import connections, server
 from tidepull.service.auth import new_token, write_tokens
 
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -20,7 +21,9 @@ PROCESSES.set_forkserver_preload(["tests.integration.service.running"])
 
 
 def main(root: str, pipe: Any, patience: float, given: dict[str, Any]) -> None:
-    server.REQUEST_TIMEOUT = patience  # type: ignore[assignment]
+    if descriptors := given.pop("descriptors", None):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+    connections.REQUEST_TIMEOUT = patience  # type: ignore[assignment]
     beside = Path(root)
     chosen: dict[str, Any] = {
         "db": root,

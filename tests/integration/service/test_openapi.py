@@ -11,9 +11,9 @@ import pytest
 from tests.integration.service.fuzzing import fuzzed
 from tests.integration.service.houses import House
 from tests.integration.service.running import running
-from tidepull.service.app import Operation
 from tidepull.service.handlers import OPERATIONS
 from tidepull.service.openapi import document
+from tidepull.service.operations import Operation
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)

@@ -165,7 +165,10 @@ def test_arms_freeze_and_rollback_do_what_they_say(shop: House) -> None:
     assert shop.ask("DELETE", "/v1/agents/shop").json() == {"name": "shop"}
     assert shop.ask("GET", "/v1/agents/shop").status_code == 404
     shop.make()
-    actions = [entry["operation"] for entry in shop.lines("audit.jsonl")]
+    entries = shop.lines("audit.jsonl")
+    assert [entry["event"] for entry in entries] == ["begin", "end"] * 7
+    assert all(entry["status"] in (200, 201) for entry in entries if entry["event"] == "end")
+    actions = [entry["operation"] for entry in entries if entry["event"] == "begin"]
     assert actions == [
         "create_agent",
         "change_arms",
@@ -293,7 +296,7 @@ def test_full_disk_is_a_503_and_nothing_half_done_is_left(
     assert choose(shop, 0).json() == made
     assert choose(shop, 1).status_code == 200
     assert shop.ask("GET", "/v1/agents/shop").json()["decisions"] == 2
-    assert shop.service.request_log.lost == 1
+    assert shop.service.request_log.lost == 2
 
 
 def test_damaged_agent_is_a_503_and_others_go_on(shop: House) -> None:

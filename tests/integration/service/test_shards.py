@@ -3,6 +3,7 @@ when it dies."""
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import threading
@@ -19,6 +20,7 @@ from tests.integration.service.houses import SHOP
 from tests.integration.service.neighbourhood import Process, Street, street
 from tests.postgres import Server, private
 from tidepull.service.auth import new_token, read_tokens, write_tokens
+from tidepull.service.handover import HandOver, read_secret
 
 CHOOSE = "/v1/agents/shop/choose"
 
@@ -90,13 +92,73 @@ def test_refusals_of_the_owner_reach_the_caller_and_tokens_are_checked_by_both(
     assert other.ask("POST", CHOOSE, {}, token="tp_nobody_x")[0] == 401
 
 
+def signed(shards: Street, to: str, path: str, body: bytes = b"{}") -> dict[str, str]:
+    """Headers of a request that a shard forwards to another one."""
+    handover = HandOver(read_secret(shards.tokens.parent / "shard.secret", make=False))
+    token = shards.token.split("_")[1]
+    mark = handover.sign(to, token, "r1", "POST", path.encode(), body)
+    return {"x-tidepull-forwarded": mark.decode(), "x-request-id": "r1", "authorization": ""}
+
+
 def test_request_that_was_forwarded_is_not_forwarded_again(shards: Street) -> None:
     first, second = shards.start(), shards.start()
     assert first.ask("POST", "/v1/agents", SHOP)[0] == 201
     owner, other = owned(shards, first, second)
-    status, problem = other.ask("POST", CHOOSE, {}, **{"x-tidepull-forwarded": "-"})
+    status, problem = other.ask("POST", CHOOSE, {}, **signed(shards, other.url, CHOOSE))
     assert (status, problem["detail"]) == (421, f"{owner.url} has this agent now.")
-    assert owner.ask("POST", CHOOSE, {}, **{"x-tidepull-forwarded": "-"})[0] == 200
+    assert owner.ask("POST", CHOOSE, {}, **signed(shards, owner.url, CHOOSE))[0] == 200
+
+
+def test_only_a_shard_with_the_secret_can_say_that_it_forwards(shards: Street) -> None:
+    first, second = shards.start(), shards.start()
+    assert first.ask("POST", "/v1/agents", SHOP)[0] == 201
+    owner, other = owned(shards, first, second)
+    good = signed(shards, owner.url, CHOOSE)
+    wrong = {
+        "no signature": {"x-tidepull-forwarded": "-"},
+        "for another shard": signed(shards, other.url, CHOOSE),
+        "of another path": signed(shards, owner.url, CHOOSE + "/batch"),
+        "of another body": signed(shards, owner.url, CHOOSE, b"{ }"),
+        "another request": {**good, "x-request-id": "r2"},
+        "too old": {
+            **good,
+            "x-tidepull-forwarded": re.sub(r" \d+\.", " 1.", good["x-tidepull-forwarded"], count=1),
+        },
+    }
+    for what, headers in wrong.items():
+        status, problem = owner.ask("POST", CHOOSE, {}, **headers)
+        assert status == 401, what
+        assert "No shard with the same secret" in problem["detail"]
+    assert owner.ask("POST", CHOOSE, {}, **good)[0] == 200
+
+
+def test_answer_of_a_stranger_whom_the_database_names_is_not_passed_on(shards: Street) -> None:
+    first, second = shards.start(), shards.start()
+    assert first.ask("POST", "/v1/agents", SHOP)[0] == 201
+    _, other = owned(shards, first, second)
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+
+        def lie() -> None:
+            connection, _ = stranger.accept()
+            with connection:
+                heard.append(connection.recv(65536))
+                connection.sendall(
+                    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n"
+                    b"\r\n{}"
+                )
+
+        lying = threading.Thread(target=lie)
+        lying.start()
+        with psycopg.connect(shards.db, autocommit=True) as database:
+            url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
+            database.execute("UPDATE tidepull_agents SET url = %s WHERE name = 'shop'", (url,))
+        status, problem = other.ask("POST", CHOOSE, {})
+        lying.join()
+    assert status == 502
+    assert "is no shard with the same secret" in problem["detail"]
+    assert shards.token.encode() not in heard[0]
+    assert b"authorization" not in heard[0].lower()
 
 
 @pytest.mark.parametrize(
@@ -222,7 +284,8 @@ def test_request_that_the_owner_may_have_heard_is_a_502_and_is_not_sent_twice(
     assert (status, len(heard)) == (502, 1)
     assert "may or may not have been done: send it again with the same id." in problem["detail"]
     assert b"x-request-id: once" in heard[0]
-    assert b"x-tidepull-forwarded: " + other.url.encode() in heard[0]
+    assert b"x-tidepull-forwarded: 1 " in heard[0]
+    assert b"authorization" not in heard[0].lower()
 
 
 def test_nothing_is_lost_or_doubled_when_the_database_is_away_for_a_moment(tmp_path: Path) -> None:

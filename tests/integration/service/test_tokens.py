@@ -21,7 +21,7 @@ from tidepull.service.server import ServerConfig, is_loopback, prepare
 
 
 def look_again(house: House) -> None:
-    house.service.tokens._checked = 0.0
+    house.service.tokens.reload()
 
 
 def test_tokens_are_rotated_without_a_restart(house: House) -> None:
@@ -109,7 +109,7 @@ def test_token_that_asks_too_often_is_told_when_to_come_again(tmp_path: Path) ->
 
 def test_rate_fills_up_again() -> None:
     moment = [0.0]
-    rates = RateLimiter(2.0, lambda: moment[0])
+    rates = RateLimiter(2.0, now=lambda: moment[0])
     rates.take("a")
     rates.take("a")
     with pytest.raises(HttpError, match="more than 2 requests in a second"):

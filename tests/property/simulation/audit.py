@@ -57,6 +57,7 @@ class Book:
     def __init__(self, calls: list[Call], records: list[Record], agent: Agent, plan: Plan) -> None:
         self._calls, self._records, self._agent, self._plan = calls, records, agent, plan
         self._by_seq = {record.seq: record for record in records}
+        self._named = {r.name: r.seq for r in records if r.kind is Kind.DECISION and r.name}
         self._visits: dict[int, list[Record]] = defaultdict(list)
         self._about: dict[int, list[Record]] = defaultdict(list)
         for record in records:
@@ -100,12 +101,12 @@ class Book:
             if len(rows) > most:
                 yield f"doubled: visit {visit} was asked for {asked[visit]} times, and was decided {len(rows)} times"
         for visit, answers in told.items():
-            ids = {answer["id"] for answer in answers}
-            if len(ids) != (1 if named[visit] else len(answers)):
+            different = {tuple(answer.values()) for answer in answers}
+            if len(different) != (1 if named[visit] else len(answers)):
                 yield f"another answer: visit {visit} was told {answers}"
 
     def _as_told(self, visit: int, name: str | None, answer: Any, call: Call) -> Iterator[str]:
-        record = self._by_seq.get(_number(answer["id"]))
+        record = self._by_seq.get(self._seq(answer["id"]))
         if record is None or record not in self._visits[visit]:
             yield f"lost decision: visit {visit} was told {answer} in {call}"
             return
@@ -123,7 +124,7 @@ class Book:
             for body, answer in _rewards(call):
                 if body["id"] == UNKNOWN:
                     continue
-                counts = asked[_number(body["id"]), body.get("key")]
+                counts = asked[self._seq(body["id"]), body.get("key")]
                 status = None if answer is None else answer["status"]
                 counts["asked"] += status is None or status == 200 or status >= 500
                 counts["told"] += status == 200
@@ -133,13 +134,18 @@ class Book:
 
     def _rows(self, body: Any) -> list[Record]:
         """The records of a reward."""
-        seq, key = _number(body["id"]), body.get("key")
+        seq, key = self._seq(body["id"]), body.get("key")
         name = None if key is None else f"{OURS}{seq}/{key}"
         return [
             record
             for record in self._about[seq]
             if record.kind is Kind.REWARD and record.name == name
         ]
+
+    def _seq(self, id: str) -> int:
+        """The number of the decision of an id; 0 where there is none of that name."""
+        number = id.partition("-")[0]
+        return self._named.get(id, int(number) if number.isdecimal() else 0)
 
     def _paid(self, seq: int, key: str | None, counts: Counter[str]) -> Iterator[str]:
         rows = self._rows({"id": f"{seq}-", "key": key})
@@ -175,7 +181,7 @@ class Book:
                 first = begun.setdefault(body["context"]["visit"], call.started)
                 if answer is None:
                     continue
-                seq, named = _number(answer["id"]), bool(call.key or body.get("id"))
+                seq, named = self._seq(answer["id"]), bool(call.key or body.get("id"))
                 if named or first == call.started:
                     steps.append((first, call.finished, seq))
                 if not named and seq <= last:
@@ -252,10 +258,6 @@ def _state(agent: Agent) -> bytes:
     """All that an agent knows. How far it has looked for decisions that are due is no knowledge: it
     looks again."""
     return snapshots.dump({**agent._commands.state.take()(), "due": 0})
-
-
-def _number(id: str) -> int:
-    return int(id.partition("-")[0])
 
 
 def _choices(call: Call) -> list[tuple[Any, Any]]:

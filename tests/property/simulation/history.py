@@ -29,7 +29,7 @@ from tests.property.simulation.threads import DeadlockError, Threading, Threads
 from tidepull.agent.clock import PROVED
 from tidepull.errors import TidepullError
 from tidepull.service.auth import Limits, Tokens
-from tidepull.service.metrics import RequestLog
+from tidepull.service.logs import RequestLog
 from tidepull.service.service import Service
 from tidepull.service.stores import AgentStore
 

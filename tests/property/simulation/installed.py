@@ -82,6 +82,7 @@ def installed(*, quiet: bool = True) -> Iterator[Installed]:
     level, parts = log.level, Installed()
     with (
         patch.object(agents, "ledger_at", ledger_at),
+        patch.object(agents, "_release_dropped", lambda *_: None),  # its process was killed
         patch.object(sqlite, "sqlite3", Sqlite3()),
         patch.object(sqlite, "Path", SimulatedPath),
         patch.object(sqlite, "sync", simulated_sync),

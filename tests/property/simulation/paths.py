@@ -58,6 +58,9 @@ class SimulatedPath(type(Path())):  # type: ignore[misc]
         file = self._file()
         return os.stat_result((0, file.number, 0, 0, 0, 0, len(file.seen), 0, 0, 0))
 
+    def touch(self, *_: Any, **__: Any) -> None:
+        assert not self.is_file()  # opening it makes it
+
     def replace(self, target: Any) -> Any:
         self._file()
         _on().rename(str(self), str(target))

@@ -13,7 +13,7 @@ from tests.property.simulation.history import play
 from tests.property.simulation.plan import plan
 from tests.property.simulation.planted import PLANTED
 
-MOST = 150
+MOST = 400
 """Histories in which a planted fault must show."""
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tidepull import Agent
 from tidepull.agent.requests import agent_body, choice_body, reward_body
-from tidepull.errors import DecisionError, InputError
+from tidepull.errors import DecisionError, InputError, ParameterError
 
 NAME = UUID("8c3a6c1e-0000-4000-8000-000000000001")
 CONTEXT = {"age": float, "device": str, "seen": datetime}
@@ -101,7 +101,30 @@ def test_clients_send_what_agents_take() -> None:
         "subject": "5",
         "id": str(NAME),
     }
-    assert reward_body(shop().choose(id="x"), Decimal(1), None, "k")["id"].startswith("1-")
+    assert reward_body(shop().choose(id="x"), Decimal(1), None, "k")["id"] == "x"
     assert (
         agent_body("shop", {"timezone": ZoneInfo("Europe/Berlin")})["timezone"] == "Europe/Berlin"
     )
+
+
+@pytest.mark.parametrize("policy", [object(), 3, ("tide",), ("tide", {}, 1)])
+def test_policy_that_is_neither_an_id_nor_a_pair_is_refused_in_a_sentence(policy: Any) -> None:
+    with pytest.raises(ParameterError, match=r"a policy is an id or an \(id, {parameters}\) pair"):
+        shop(policy=policy)
+
+
+def test_reward_dated_before_its_decision_is_refused() -> None:
+    agent = shop()
+    decision = agent.choose(id="order 17", at=10_000.0)
+    with pytest.raises(InputError, match="at is 5,000 seconds before decision order 17 was made"):
+        agent.reward(decision, 1.0, at=5_000.0)
+    assert agent.reward(decision, 1.0, at=9_900.0)  # two clocks differ a little
+
+
+def test_lift_without_a_control_group_says_so() -> None:
+    agent = shop(control=0.0)
+    for n in range(30):
+        agent.reward(agent.choose(), float(n % 2))
+    assert "made with control=0" in str(agent.lift())
+    assert "made with control=0" in str(agent.explain())
+    assert "made with" not in str(shop(control=0.1).lift())

@@ -75,7 +75,9 @@ def test_without_a_baseline_lift_says_that_the_control_is_random_or_missing() ->
     assert "than random arms" in str(agent.lift())
     alone = shop(control=0.0)
     play(alone, 20)
-    assert str(shop(control=0.0).lift()).startswith("There is no control group (control=0)")
+    assert "control=0, so there is no control group" in str(alone.lift())
+    assert "control=0, so there is no control group" in str(shop(control=0.0).lift())
+    assert "gain over random arms" in str(shop().lift())
 
 
 def test_baselines_are_repeated_exactly_after_a_restart(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.unit.agent.worlds import SHOP, START, serve, visit
 from tidepull import __version__
 from tidepull.agent.agent import Agent
 from tidepull.agent.ledger.sqlite import VERSION, SqliteLedger
-from tidepull.errors import LedgerError, NewerStoreError, WrongStoreError
+from tidepull.errors import LedgerError, NewerStoreError, RewardError, WrongStoreError
 
 
 def made(path: Path, visits: int = 80, **given: Any) -> list[tuple[str, float, str]]:
@@ -83,7 +84,7 @@ def test_threads_whose_record_was_lost_are_all_told(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    agent.close()
+    agent.close(save=False)
     with Agent(tmp_path / "shop.db", read_only=True) as again:
         kept = [
             again._commands.decisions.id(record.seq) for record in again._commands.ledger.tail(0)
@@ -275,3 +276,25 @@ def test_agent_of_an_earlier_release_says_who_wrote_it_last(place: str) -> None:
         assert agent._commands.ledger.read("release") == "0.1.0"
     with Agent(place) as agent:
         assert agent._commands.ledger.read("release") == __version__
+
+
+def test_damaged_arm_of_a_decision_is_named_as_such_and_not_as_a_wrong_reward(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.db"
+    with Agent(path, arms=["a", "b"], context={}, policy="bernoulli-ts", seed=1) as agent:
+        agent.choose(id="first", at=100.0)
+        agent._commands.ledger.drop_snapshots(0)
+        agent.close(save=False)
+    with closing(sqlite3.connect(path)) as file:
+        (body,) = file.execute("SELECT body FROM records WHERE seq = 1").fetchone()
+        file.execute("UPDATE records SET body = ? WHERE seq = 1", (b"\x63\x00" + body[2:],))
+        file.commit()
+    with pytest.raises(LedgerError, match="a decision in the ledger is damaged: it has arm 99 of"):
+        Agent(path)
+
+
+def test_reward_that_is_nearly_one_is_shown_as_it_is() -> None:
+    agent = Agent.memory(arms=["a", "b"], context={}, policy="bernoulli-ts", seed=1)
+    with pytest.raises(RewardError, match=r"got 1\.0000000000000002;"):
+        agent.reward(agent.choose(), 1.0000000000000002)

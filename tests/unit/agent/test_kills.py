@@ -70,12 +70,10 @@ def audit(place: str | Path, said: Path) -> None:
     assert not rewards or max(rewards.values()) == 1
     for words in told(said):
         if words[0] == "decided":
-            record = decisions[f"visit {words[1]}"]
-            choice = Choice.unpack(record.body)
-            assert words[2].split("-")[0] == str(record.seq)
-            assert (words[3], words[4]) == (labels[choice.arm], repr(choice.propensity))
+            choice = Choice.unpack(decisions[f"visit {words[1]}"].body)
+            assert (words[2], words[3]) == (labels[choice.arm], repr(choice.propensity))
         elif words[0] == "paid":
-            assert paid[int(words[2].split("-")[0])] == float(words[3])
+            assert paid[decisions[f"visit {words[1]}"].seq] == float(words[2])
         elif words[0] == "up":
             assert words[2] == "0"
 

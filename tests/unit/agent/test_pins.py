@@ -15,7 +15,7 @@ from tidepull.agent.ledger.base import MemoryLedger
 from tidepull.agent.settings import load_settings
 from tidepull.errors import SnapshotError
 from tidepull.policies import policies
-from tidepull.policies.seal import Seal
+from tidepull.policies.guard import Seal
 from tidepull.tide import TideParameters
 from tidepull.types import ProblemShape
 

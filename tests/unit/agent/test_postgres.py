@@ -259,19 +259,13 @@ def test_server_that_is_killed_under_load_loses_and_doubles_nothing(
             records = list(again._commands.ledger.tail(0))
             assert again.check().sound
             kept = {row["id"]: (row["arm"], row["reward"]) for row in again.history("rows")}
-            names = {
-                row.name: again._commands.decisions.id(row.seq)
-                for row in records
-                if row.kind is Kind.DECISION
-            }
         assert set(errors) == {True}
         assert not {
             name
             for name, many in Counter(r.ref for r in records if r.kind is Kind.REWARD).items()
             if many > 1
         }
-        by_number = {names[name]: value for name, value in kept.items()}
-        assert {id: by_number[id] for id, _, _ in acknowledged} == {
+        assert {id: kept[id] for id, _, _ in acknowledged} == {
             id: (a, r) for id, a, r in acknowledged
         }
 

@@ -25,10 +25,11 @@ def main(place: str, said_in: str, policy: str, first: int, last: int, n_threads
     def serve(mine: range) -> None:
         for n in mine:
             decision = agent.choose(visit(n), at=START + 300.0 * n, id=f"visit {n}")
-            tell("decided", n, decision.id, decision.arm, repr(decision.propensity))
+            assert decision.id == f"visit {n}"
+            tell("decided", n, decision.arm, repr(decision.propensity))
             if n % 7:
                 agent.reward(decision.id, worth(n, decision.arm), at=START + 300.0 * n + 10)
-                tell("paid", n, decision.id, worth(n, decision.arm))
+                tell("paid", n, worth(n, decision.arm))
 
     tell("up", agent._commands.state.decisions, agent._commands.state.differences)
     threads = [

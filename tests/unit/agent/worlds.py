@@ -39,6 +39,7 @@ def serve(agent: Agent, first: int, last: int, late: int = 3) -> list[tuple[str,
         made.append((decision.arm, decision.propensity, decision.group))
         paid = n - late
         if paid >= 0 and paid % 7:
-            earlier = agent.choose(visit(paid), id=f"visit {paid}")
+            moment = START + 300.0 * paid
+            earlier = agent.choose(visit(paid), at=moment, id=f"visit {paid}")
             agent.reward(f"visit {paid}", worth(paid, earlier.arm), at=START + 300.0 * n + 10)
     return made

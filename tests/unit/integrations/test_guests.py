@@ -168,3 +168,22 @@ def horizon(id: str) -> dict[str, Any]:
     """Guests that want to know how long a trial is, told so."""
     known = policies.entry(id).parameters.__dataclass_fields__
     return {"horizon": 100} if "horizon" in known else {}
+
+
+CALENDAR = (
+    "vw-squarecb",
+    "gittins",
+    "bayesianbandits-ts",
+    "river-linucb-disjoint",
+    "mabwiser-linucb",
+)
+
+
+@pytest.mark.parametrize("id", [id for id in CALENDAR if id in HERE])
+def test_guest_that_sees_the_calendar_learns_the_hours(id: str) -> None:
+    world = ("shop", {"kind": "hours"})
+    blind, seeing = (
+        run_trial(world, (id, {"calendar": calendar}), horizon=1500, seed=3).regret[-1]
+        for calendar in (False, True)
+    )
+    assert seeing < 0.9 * blind

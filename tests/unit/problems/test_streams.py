@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import urllib.request
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,9 @@ import pytest
 
 import tidepull
 from tidepull.errors import DataError
+from tidepull.problems import prepare_streams
 from tidepull.problems.prepare_streams import PREPARED, prepare
-from tidepull.problems.streams import ELECTRICITY, STREAMS
+from tidepull.problems.streams import ELECTRICITY, STREAMS, ZONES
 from tidepull.problems.tables import TableWorld, value_of_time
 
 PARKING = """SystemCodeNumber,Capacity,Occupancy,LastUpdated
@@ -56,8 +59,44 @@ def test_damaged_stream_is_refused(packages: Path) -> None:
         tidepull.build_problem(("stream", {"name": "parking"}), seed=0)
 
 
-def test_every_stream_but_electricity_is_prepared() -> None:
-    assert {"electricity", *PREPARED} == set(STREAMS)
+def write_prices(folder: Path, price: str = "40.126") -> None:
+    for zone in ZONES:
+        for year in (2022, 2023):
+            lines = (f"{year}-01-01 0{hour}:00:00+00:00,unused,{price}" for hour in range(2))
+            text = "\n".join(["Datetime (UTC),Datetime (Local),Price (USD/MWh)", *lines])
+            (folder / f"{zone}_electricity_prices_{year}.csv").write_text(text + "\n")
+
+
+def test_electricity_is_prepared_from_the_files_of_its_repository(
+    packages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_prices(packages)
+    with pytest.raises(DataError, match="altered"):
+        prepare("electricity", packages=packages)
+    rewards = np.full((4, len(ZONES)), -40.13)
+    digest = sha256(rewards.tobytes()).hexdigest()
+    monkeypatch.setattr(prepare_streams, "_ELECTRICITY_REWARDS", digest)
+    prepare("electricity", packages=packages)
+    world = tidepull.build_problem("stream", seed=0)
+    assert isinstance(world, TableWorld)
+    assert np.array_equal(world.table.rewards, rewards)
+    assert world.table.time is not None
+    assert world.table.time[1] - world.table.time[0] == 3600
+
+
+def test_file_that_cannot_be_downloaded_is_named_with_its_place(
+    packages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(url: str, timeout: float) -> None:
+        raise OSError(url, timeout)
+
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    with pytest.raises(DataError, match=r"US-CAL-CISO.*could not be downloaded.*put the file into"):
+        prepare("electricity", packages=packages)
+
+
+def test_every_stream_is_prepared() -> None:
+    assert set(PREPARED) == set(STREAMS)
     page = (Path(__file__).parents[3] / "docs" / "streams.md").read_text()
     assert all(f"| `{name}` |" in page for name in STREAMS)
 

@@ -82,8 +82,9 @@ class Ledger(Protocol):
 
     def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
         """Delete decisions up to a number, or of a subject, with all that is about them, and
-        snapshots of earlier states but for the newest two; how many decisions. The ledger is not
-        whole any more (text `whole`: "no")."""
+        snapshots of earlier states but for the newest two; how many decisions. Where records were
+        deleted, one of kind REMOVED has the hash of the last of them. The ledger is not whole any
+        more (text `whole`: "no")."""
 
     def drop_contexts(self, upto: int, before: float) -> None:
         """Forget the contexts of decisions up to a number that were made before a moment."""
@@ -220,7 +221,20 @@ class MemoryLedger:
             if record.kind is Kind.DECISION
             and (record.seq <= upto or (subject is not None and record.subject == subject))
         }
-        self._records = [r for r in self._records if r.seq not in gone and r.ref not in gone]
+        self._records = [
+            Record(Kind.REMOVED, r.at, seq=r.seq, hash=r.hash)
+            if r.seq in gone or r.ref in gone
+            else r
+            for r in self._records
+        ]
+        after = [*self._records[1:], None]
+        self._records = [
+            record
+            for record, following in zip(self._records, after, strict=True)
+            if record.kind is not Kind.REMOVED
+            or following is None
+            or following.kind is not Kind.REMOVED
+        ]
         self._about = {ref: about for ref, about in self._about.items() if ref not in gone}
         self._named = {name: seq for name, seq in self._named.items() if seq not in gone}
         kept = self.snapshots()[:2]

@@ -57,14 +57,17 @@ class _SilentError(Exception):
     """The server has not answered in time."""
 
 
-VERSION = 2
+VERSION = 3
 """Version of the tables; raised with a step in `MIGRATIONS` when they change."""
 
 _SHARDS = """
 CREATE TABLE tidepull_shards (url text PRIMARY KEY, since timestamptz NOT NULL, expires timestamptz NOT NULL);
 """
 
-MIGRATIONS: dict[int, str] = {1: _SHARDS}
+MIGRATIONS: dict[int, str] = {
+    1: _SHARDS,
+    2: "ALTER TABLE tidepull_records ADD COLUMN hash bytea",
+}
 """From a version to SQL that leads to the next one."""
 
 LOCKS = 0x7D1E
@@ -79,7 +82,7 @@ CREATE TABLE tidepull_texts (agent int NOT NULL REFERENCES tidepull_agents, key 
   PRIMARY KEY (agent, key));
 CREATE TABLE tidepull_records (agent int NOT NULL, seq bigint, kind smallint NOT NULL,
   at float8 NOT NULL, slices bigint NOT NULL, ref bigint, body bytea NOT NULL, context bytea, subject bytea, name bytea,
-  PRIMARY KEY (agent, seq));
+  hash bytea, PRIMARY KEY (agent, seq));
 CREATE INDEX tidepull_by_ref ON tidepull_records (agent, ref) WHERE ref IS NOT NULL;
 CREATE INDEX tidepull_by_subject ON tidepull_records (agent, subject) WHERE subject IS NOT NULL;
 CREATE INDEX tidepull_by_kind ON tidepull_records (agent, kind, seq) WHERE kind > 3;
@@ -179,9 +182,9 @@ class Database:
         with self.connection("read") as connection:
             return connection.execute(query, values, binary=binary).fetchall()
 
-    def prepare(self, *, write: bool) -> None:
+    def prepare(self, *, write: bool) -> int:
         """See that the tables are there and of this version; make or migrate them if they may be
-        written to."""
+        written to. The version that they have."""
         version = self._version()
         if version is None and not write:
             raise WrongStoreError(f"there is no agent in {self.where}")
@@ -192,6 +195,7 @@ class Database:
             raise newer_store(
                 self.where, named[0][0] if named else None, f" (tables of version {version})"
             )
+        return VERSION if version is None or write else version
 
     def _version(self) -> int | None:
         if self.rows("SELECT to_regclass('tidepull_meta')::text")[0][0] is None:

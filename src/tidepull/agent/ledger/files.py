@@ -34,7 +34,7 @@ class FileLock:
             ) from None
         self._path = path.with_name(path.name + ".lock")
         with explained("open", self._path):
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -55,12 +55,26 @@ class FileLock:
         with explained("write", self._path):
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, json.dumps(about).encode(), 0)
+        _LOCKS.add(self)
 
     def release(self) -> None:
         """Others may write now."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+_LOCKS: weakref.WeakSet[FileLock] = weakref.WeakSet()
+
+
+def _release_in_child() -> None:
+    """A fork's child holds no lock of its parent, so that the file is free when that ends."""
+    for lock in list(_LOCKS):
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_release_in_child)
 
 
 def _program() -> str:

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from tidepull.agent.clock import elapsed
 from tidepull.agent.ledger.database import LOCKS, LONG_PATIENCE, Connection, Database
@@ -91,6 +91,15 @@ class Lease:
     lost: bool = False
 
 
+class LeaseState(NamedTuple):
+    """The leases of a process: how many it holds, how many others have taken so far, and seconds
+    until the first one ends unless it is renewed."""
+
+    held: int
+    taken_over: int
+    seconds_left: float
+
+
 class Leases:
     """The leases of this process in one database, renewed by a thread in the background."""
 
@@ -106,6 +115,8 @@ class Leases:
         self._thread: threading.Thread | None = None
         self._changed = threading.Event()
         self._stop = False
+        self._renewed = time.monotonic()
+        self._taken_over = 0
         self._offset = 0.0  # of the database's clock to one of this machine that cannot jump
 
     def now(self) -> float:
@@ -165,7 +176,16 @@ class Leases:
             gone = [lease for lease in held if lease.id not in renewed]
             for lease in gone:
                 lease.lost = True
+            self._renewed = time.monotonic()
+            self._taken_over += len(gone)
             return [lease.agent for lease in gone]
+
+    def state(self) -> LeaseState:
+        """How leases stand; asks nobody."""
+        held = [lease for lease in list(self._held.values()) if not lease.lost]
+        since = time.monotonic() - self._renewed
+        left = min((lease.length - since for lease in held), default=LENGTH)
+        return LeaseState(len(held), self._taken_over, max(0.0, left))
 
     def regain(self, lease: Lease) -> bool:
         """After a failure: a new epoch for a lease, so that nothing which was sent under the old
@@ -236,6 +256,7 @@ class Leases:
                 if epoch is not None:
                     lease.epoch, lease.lost = epoch, False
                     self._offset = self._in_session(_offset)
+                    self._renewed = time.monotonic() if not self._held else self._renewed
                     self._held[lease.agent] = lease
                     self._watch()
                     return

@@ -16,7 +16,7 @@ from tidepull.agent.ledger.leases import LENGTH, Leases
 from tidepull.agent.records import Record, record_of
 from tidepull.errors import HeldError, ParameterError, UnreachableError, WrongStoreError
 
-_COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq"
+_COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq, hash"
 _HELD = (
     "UPDATE tidepull_agents SET expires = clock_timestamp() + make_interval(secs => length) "
     "WHERE id = %s AND epoch = %s RETURNING id"
@@ -25,7 +25,7 @@ _INSERT = f"""
 WITH held AS ({_HELD})
 INSERT INTO tidepull_records (agent, {_COLUMNS}) SELECT held.id, r.* FROM held,
   unnest(%s::int2[], %s::float8[], %s::int8[], %s::int8[], %s::bytea[], %s::bytea[], %s::bytea[], %s::bytea[],
-         %s::int8[]) AS r ({_COLUMNS})
+         %s::int8[], %s::bytea[]) AS r ({_COLUMNS})
 """
 
 
@@ -60,7 +60,8 @@ class PostgresLedger(SqlLedger):
         self.where = f"{self._database.where}?agent={place.agent}"
         self._lease = None
         try:
-            self._database.prepare(write=not read_only)
+            version = self._database.prepare(write=not read_only)
+            self._columns = _COLUMNS if version > 2 else _COLUMNS.replace("hash", "NULL::bytea")
             if not read_only:
                 self._lease = self._leases.acquire(
                     place.agent, length=place.lease, url=place.url, wait=place.wait
@@ -127,7 +128,7 @@ class PostgresLedger(SqlLedger):
 
     def _records(self, where: str, *values: Any) -> list[Record]:
         values = tuple(value.encode() if isinstance(value, str) else value for value in values)
-        query = f"SELECT {_COLUMNS} FROM tidepull_records WHERE agent = ? AND {where}".replace(
+        query = f"SELECT {self._columns} FROM tidepull_records WHERE agent = ? AND {where}".replace(
             "?", "%s"
         )
         return [_record(row) for row in self._database.rows(query.encode(), self._id, *values)]
@@ -187,16 +188,24 @@ class PostgresLedger(SqlLedger):
     def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
         """Delete decisions; the server may use their space again."""
         which = "agent = %s AND kind = 1 AND (seq <= %s OR subject = %s)"
+        remove = (
+            "UPDATE tidepull_records SET kind = 15, slices = 0, ref = NULL, body = '', "
+            "context = NULL, subject = NULL, name = NULL WHERE"
+        )
         told = (self._id, upto, subject)
         with self._holding(LONG_PATIENCE) as connection:
             connection.execute(
-                f"DELETE FROM tidepull_records WHERE agent = %s AND ref IN "
+                f"{remove} agent = %s AND ref IN "
                 f"(SELECT seq FROM tidepull_records WHERE {which})".encode(),
                 (self._id, *told),
             )
-            count = connection.execute(
-                f"DELETE FROM tidepull_records WHERE {which}".encode(), told
-            ).rowcount
+            count = connection.execute(f"{remove} {which}".encode(), told).rowcount
+            connection.execute(
+                "DELETE FROM tidepull_records AS old WHERE agent = %s AND kind = 15 AND 15 = "
+                "(SELECT kind FROM tidepull_records WHERE agent = old.agent AND seq > old.seq "
+                "ORDER BY seq LIMIT 1)",
+                (self._id,),
+            )
             connection.execute(
                 "DELETE FROM tidepull_snapshots WHERE agent = %s AND seq NOT IN "
                 "(SELECT seq FROM tidepull_snapshots WHERE agent = %s ORDER BY seq DESC LIMIT 2)",
@@ -280,10 +289,10 @@ def _row(record: Record) -> tuple[Any, ...]:
     name = None if record.name is None else record.name.encode()
     return (
         int(record.kind), record.at, record.slices, record.ref, record.body, record.context, record.subject, name,
-        record.seq,
+        record.seq, record.hash,
     )  # fmt: skip
 
 
 def _record(row: tuple[Any, ...]) -> Record:
-    *first, name, seq = row
-    return record_of((*first, None if name is None else name.decode(), seq))
+    *first, name, seq, hash = row
+    return record_of((*first, None if name is None else name.decode(), seq, hash))

@@ -28,10 +28,10 @@ from tidepull.agent.ledger.files import WATCH, FileLock, identity
 from tidepull.agent.records import Record, record_of
 from tidepull.errors import LedgerError, WrongStoreError
 
-VERSION = 1
+VERSION = 2
 """Version of the tables; raised with a step in `_MIGRATIONS` when they change."""
 
-_MIGRATIONS: dict[int, str] = {}
+_MIGRATIONS: dict[int, str] = {1: "ALTER TABLE records ADD COLUMN hash BLOB"}
 """From a version to SQL that leads to the next one."""
 
 CACHE = 256
@@ -61,15 +61,15 @@ _MARK = 0x7D1E  # SQLite's application_id: the file is an agent of tidepull
 _TABLES = """
 CREATE TABLE texts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE records (seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, at REAL NOT NULL, slices INTEGER NOT NULL,
-  ref INTEGER, body BLOB NOT NULL, context BLOB, subject BLOB, name TEXT);
+  ref INTEGER, body BLOB NOT NULL, context BLOB, subject BLOB, name TEXT, hash BLOB);
 CREATE INDEX by_ref ON records (ref) WHERE ref IS NOT NULL;
 CREATE INDEX by_subject ON records (subject) WHERE subject IS NOT NULL;
 CREATE INDEX by_kind ON records (kind) WHERE kind > 3;
 CREATE UNIQUE INDEX by_name ON records (name) WHERE name IS NOT NULL;
 CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, at REAL NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL);
 """
-_COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq"
-_INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq, hash"
+_INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class SqliteLedger(SqlLedger):
@@ -296,6 +296,7 @@ class SqliteLedger(SqlLedger):
         """All tables or no file: who is killed in between leaves nothing that could be taken for an
         agent."""
         temporary = temporary_name(self.path)
+        temporary.touch(0o600, exist_ok=False)  # nobody but its owner may read it
         connection = _connect(temporary.absolute().as_uri())
         try:
             for statement in _TABLES.split(";"):
@@ -311,15 +312,23 @@ class SqliteLedger(SqlLedger):
         """Delete decisions for good: freed pages are overwritten, and nothing stays behind in the
         log."""
         which = "kind = 1 AND (seq <= ? OR subject = ?)"
+        remove = (
+            "UPDATE records SET kind = 15, slices = 0, ref = NULL, body = x'', context = NULL, "
+            "subject = NULL, name = NULL WHERE"
+        )
         with self._commits.lock, self._explained("write to"):
             self._writer.execute("PRAGMA secure_delete = ON")
             with self._transaction():
                 write = self._writer.execute
                 write(
-                    f"DELETE FROM records WHERE ref IN (SELECT seq FROM records WHERE {which})",
+                    f"{remove} ref IN (SELECT seq FROM records WHERE {which})",
                     (upto, subject),
                 )
-                count = write(f"DELETE FROM records WHERE {which}", (upto, subject)).rowcount
+                count = write(f"{remove} {which}", (upto, subject)).rowcount
+                write(
+                    "DELETE FROM records AS old WHERE kind = 15 AND 15 = (SELECT kind FROM records "
+                    "WHERE seq > old.seq ORDER BY seq LIMIT 1)"
+                )
                 newest = "SELECT seq FROM snapshots ORDER BY seq DESC LIMIT 2"
                 write(f"DELETE FROM snapshots WHERE seq NOT IN ({newest})")
                 write("INSERT OR REPLACE INTO texts VALUES ('whole', 'no')")
@@ -361,6 +370,8 @@ class SqliteLedger(SqlLedger):
                     "SELECT value FROM texts WHERE key = ?", (RELEASE_KEY,)
                 ).fetchone()
             raise newer_store(str(self.path), named, f" (tables of version {version})")
+        before_hashes = self._read_only and version == 1
+        self._columns = _COLUMNS.replace("hash", "NULL") if before_hashes else _COLUMNS
 
     def _migrate(self) -> None:
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
@@ -394,7 +405,7 @@ class SqliteLedger(SqlLedger):
     def _records(self, where: str, *values: Any) -> list[Record]:
         return [
             record_of(row)
-            for row in self._all(f"SELECT {_COLUMNS} FROM records WHERE {where}", *values)
+            for row in self._all(f"SELECT {self._columns} FROM records WHERE {where}", *values)
         ]
 
     @contextmanager
@@ -435,7 +446,7 @@ def _connect(uri: str) -> sqlite3.Connection:
 def _row(record: Record) -> tuple[Any, ...]:
     return (
         int(record.kind), record.at, record.slices, record.ref, record.body, record.context, record.subject,
-        record.name, record.seq,
+        record.name, record.seq, record.hash,
     )  # fmt: skip
 
 

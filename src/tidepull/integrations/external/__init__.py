@@ -3,20 +3,23 @@ of their ids.
 
 An external policy plays at the settings that its own documentation recommends, if nothing is set.
 It decides and learns as its library does, bugs included; `docs/integrations.md` says what each one
-sees of a context.
+sees of a context. With `calendar` it also sees [1, waves of the day, the weekend] of `Context.time`
+in front of the observation, the inputs of `hand-ts`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from tidepull._internal.extras import Package
 from tidepull.errors import RewardError, SnapshotError
-from tidepull.parameters import Parameters
+from tidepull.parameters import Parameters, parameter
 from tidepull.policies.checks import TRAIL
+from tidepull.policies.controls import calendar_waves
 from tidepull.policies.exploration import decided_round
 from tidepull.random import Streams
 from tidepull.registry import Entry, policies
@@ -32,6 +35,38 @@ class LibraryAdapter(Protocol):
     def learn(self, event: Event, memo: Any) -> None:
         """One finished round; `memo` is None where there is none, or the round was not decided
         here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextualParameters(Parameters):
+    """What external policies that look at observations have in common."""
+
+    calendar: bool = parameter(False, "also see the time: waves of the day and the weekend")
+
+
+class WithCalendar:
+    """An adapter that sees the calendar in front of the observation."""
+
+    def __init__(self, adapter: LibraryAdapter) -> None:
+        self._adapter = adapter
+
+    def choose(self, context: Context) -> tuple[int, Any]:
+        """The library's choice."""
+        return self._adapter.choose(with_calendar(context))
+
+    def learn(self, event: Event, memo: Any) -> None:
+        """The round, with the calendar of its time."""
+        self._adapter.learn(replace(event, context=with_calendar(event.context)), memo)
+
+
+def with_calendar(context: Context) -> Context:
+    """The context with [1, `calendar_waves`] in front of its observation.
+
+    >>> with_calendar(Context(time=0.0)).observation
+    array([1., 1., 0., 1., 0., 0., 0., 0.])
+    """
+    seen = () if context.observation is None else context.observation
+    return replace(context, observation=np.r_[1.0, calendar_waves(context.time), seen])
 
 
 class ExternalPolicy:
@@ -83,7 +118,10 @@ def add_external(
     adapter."""
 
     def build(values: Parameters, shape: ProblemShape, streams: Streams) -> ExternalPolicy:
-        return ExternalPolicy(id, package, adapt(id, values, shape, streams))
+        if not getattr(values, "calendar", False):
+            return ExternalPolicy(id, package, adapt(id, values, shape, streams))
+        wider = replace(shape, observation_dim=shape.observation_dim + 1 + len(calendar_waves(0.0)))
+        return ExternalPolicy(id, package, WithCalendar(adapt(id, values, wider, streams)))
 
     policies.add(Entry(id, description, parameters, build, guest=package))
 

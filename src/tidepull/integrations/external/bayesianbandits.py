@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tidepull._internal.extras import Package
-from tidepull.integrations.external import add_external, open_arms, seed_for
-from tidepull.parameters import Parameters, parameter
+from tidepull.integrations.external import ContextualParameters, add_external, open_arms, seed_for
+from tidepull.parameters import parameter
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
@@ -24,7 +24,7 @@ PACKAGE = Package("bayesianbandits", "integrations")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BayesianParameters(Parameters):
+class BayesianParameters(ContextualParameters):
     """Parameters of `bayesianbandits-ts`; the defaults are those of its regression."""
 
     lam: float = parameter(1.0, "prior precision of the weights", gt=0)
@@ -108,13 +108,8 @@ def _shared(values: BayesianParameters, shape: ProblemShape, seed: int) -> Any:
     from bayesianbandits import Arm, LipschitzContextualAgent
 
     arms = [Arm(k) for k in range(shape.n_arms)]
-    return LipschitzContextualAgent(
-        arms=arms,
-        policy=values.rule(),
-        arm_featurizer=OwnVectors(shape),
-        learner=_learner(values),
-        random_seed=seed,
-    )
+    parts = {"policy": values.rule(), "arm_featurizer": OwnVectors(shape)}
+    return LipschitzContextualAgent(arms=arms, **parts, learner=_learner(values), random_seed=seed)
 
 
 def _learner(values: BayesianParameters) -> Any:
@@ -136,16 +131,9 @@ class OwnVectors:
         return vectors.transpose(1, 0, 2).reshape(-1, self._shape[1])
 
 
-for _id, _description, _parameters in (
-    (
-        "bayesianbandits-ts",
-        "bayesianbandits: Thompson sampling on linear regressions",
-        BayesianParameters,
-    ),
-    (
-        "bayesianbandits-ucb",
-        "bayesianbandits: upper quantiles of linear regressions",
-        BayesianUcbParameters,
-    ),
+for _id, _does, _parameters in (
+    ("ts", "Thompson sampling on linear regressions", BayesianParameters),
+    ("ucb", "upper quantiles of linear regressions", BayesianUcbParameters),
 ):
-    add_external(PACKAGE, _id, _description, _parameters, Bayesian)
+    _description = f"bayesianbandits: {_does}"
+    add_external(PACKAGE, f"bayesianbandits-{_id}", _description, _parameters, Bayesian)

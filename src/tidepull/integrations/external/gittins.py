@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tidepull._internal.extras import Package
-from tidepull.integrations.external import add_external, open_arms, seed_for
-from tidepull.parameters import Parameters, parameter
+from tidepull.integrations.external import ContextualParameters, add_external, open_arms, seed_for
+from tidepull.parameters import parameter
 from tidepull.policies.checks import TRAIL
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
@@ -25,7 +25,7 @@ PACKAGE = Package("gittins", "integrations")
 
 
 @dataclass(frozen=True, kw_only=True)
-class GittinsParameters(Parameters):
+class GittinsParameters(ContextualParameters):
     """Parameters of `gittins`."""
 
     bits: int = parameter(8, "the model has 2 to this power weights", ge=1, le=24)
@@ -45,7 +45,8 @@ class Gittins:
     ) -> None:
         import gittins
 
-        chosen = {name: value for name, value in values.to_mapping().items() if value is not None}
+        own = {name: value for name, value in values.to_mapping().items() if name != "calendar"}
+        chosen = {name: value for name, value in own.items() if value is not None}
         self._gittins: Any = gittins
         self._state = gittins.create(horizon=float(TRAIL), **chosen)
         self._salt = str(seed_for(streams))

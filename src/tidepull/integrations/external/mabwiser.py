@@ -17,7 +17,13 @@ import numpy as np
 
 from tidepull._internal.extras import Package
 from tidepull.errors import ProblemError
-from tidepull.integrations.external import add_external, open_arms, require_binary, seed_for
+from tidepull.integrations.external import (
+    ContextualParameters,
+    add_external,
+    open_arms,
+    require_binary,
+    seed_for,
+)
 from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
@@ -72,7 +78,7 @@ class MabwiserThompsonParameters(MabwiserParameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MabwiserLinUcbParameters(MabwiserParameters):
+class MabwiserLinUcbParameters(MabwiserParameters, ContextualParameters):
     """Parameters of `mabwiser-linucb`."""
 
     linear: ClassVar[bool] = True

@@ -16,7 +16,13 @@ from typing import Any, Literal
 
 from tidepull._internal.extras import Package
 from tidepull.errors import NumericalError, ProblemError, RewardError
-from tidepull.integrations.external import add_external, open_arms, require_binary, seed_for
+from tidepull.integrations.external import (
+    ContextualParameters,
+    add_external,
+    open_arms,
+    require_binary,
+    seed_for,
+)
 from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
 from tidepull.types import Context, Event, ProblemShape
@@ -114,7 +120,7 @@ class RiverEpsilonParameters(RiverParameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RiverLinUcbParameters(RiverParameters):
+class RiverLinUcbParameters(RiverParameters, ContextualParameters):
     """Parameters of `river-linucb-disjoint`."""
 
     alpha: float = parameter(1.0, "precision of the prior", gt=0)
@@ -166,8 +172,7 @@ class RiverExp3(River):
         except ValueError:
             raise NumericalError(
                 "river-exp3 has outgrown all floats: river never rescales its weights; play fewer "
-                "rounds or set a "
-                "smaller gamma"
+                "rounds or set a smaller gamma"
             ) from None
         return arm, self._policy._probabilities
 
@@ -193,8 +198,7 @@ class RiverLinUcb(River):
         if shape.arm_dim:
             raise ProblemError(
                 "river-linucb-disjoint sees one vector that all arms share, and this problem shows "
-                "one for each arm; "
-                "use a vw- policy"
+                "one for each arm; use a vw- policy"
             )
         super().__init__(id, values, shape, streams)
 

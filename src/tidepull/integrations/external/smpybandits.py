@@ -276,8 +276,7 @@ class Smpy:
             top = self._values.lower + self._values.amplitude
             raise RewardError(
                 f"reward must be from {self._values.lower:g} to {top:g} for {self._id}, got "
-                f"{event.reward:g}; "
-                "set lower and amplitude"
+                f"{event.reward:g}; set lower and amplitude"
             )
         with self._generators.lend():
             self._policy.getReward(event.arm, scaled)

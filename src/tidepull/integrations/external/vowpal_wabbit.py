@@ -20,8 +20,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tidepull._internal.extras import Package
-from tidepull.integrations.external import add_external, open_arms, seed_for
-from tidepull.parameters import Parameters, parameter
+from tidepull.integrations.external import ContextualParameters, add_external, open_arms, seed_for
+from tidepull.parameters import parameter
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
@@ -29,7 +29,7 @@ PACKAGE = Package("vowpalwabbit", "integrations")
 
 
 @dataclass(frozen=True, kw_only=True)
-class VowpalWabbitParameters(Parameters):
+class VowpalWabbitParameters(ContextualParameters):
     """What all of Vowpal Wabbit's explorers have; the defaults are its own."""
 
     learning_rate: float = parameter(0.5, "initial learning rate of its regression", gt=0)

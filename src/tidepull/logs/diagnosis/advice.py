@@ -78,8 +78,7 @@ def recommendation(diagnosis: Diagnosis) -> tuple[str, ...]:
         sentences.append(_unnoticed(diagnosis))
         sentences.append(
             "A policy that forgets nothing (bernoulli-ts, ucb, or tide, which will find out) is "
-            "enough for what "
-            "this log shows."
+            "enough for what this log shows."
         )
     elif kind in _DO:
         assert diagnosis.structure is not None
@@ -155,9 +154,8 @@ def _forgetting(diagnosis: Diagnosis) -> list[str]:
         ]
     return [
         f"Forgetting would not help for sure: the best memory, {memory}, predicts "
-        f"{abs(best.gain):.2%} "
-        f"{'better' if best.gain > 0 else 'worse'} than remembering everything ({best.low:+.2%} to "
-        f"{best.high:+.2%})."
+        f"{abs(best.gain):.2%} {'better' if best.gain > 0 else 'worse'} than remembering "
+        f"everything ({best.low:+.2%} to {best.high:+.2%})."
     ]
 
 
@@ -231,11 +229,9 @@ def warnings_of(
         worst = calibration.wrong[0]
         sentences.append(
             f"the propensities look wrong, or not every arm was on offer: for {worst.what} "
-            f"{worst.slice} 1/p adds up "
-            f"to {worst.value:.2f} of what it "
-            f"should, {worst.off:.1f} standard errors off; {len(calibration.wrong)} of "
-            f"{len(calibration.checks)} "
-            "checks fail"
+            f"{worst.slice} 1/p adds up to {worst.value:.2f} of what it should, {worst.off:.1f} "
+            f"standard errors off; {len(calibration.wrong)} of {len(calibration.checks)} checks "
+            "fail"
         )
     if hours is not None:
         sentences += blind_spots(hours)
@@ -266,8 +262,7 @@ def _rare(log: Log) -> list[str]:
 def _shift_sentence(shift: Shift) -> str:
     return (
         f"shares of arms move with the {shift.by} (Cramer's V {shift.moves:.2f}): means over the "
-        "whole log compare "
-        "different times"
+        "whole log compare different times"
     )
 
 
@@ -275,9 +270,8 @@ def _mixup_sentence(one: Mixup) -> str:
     within = f"{'an' if one.by == 'hour' else 'a'} {one.by}"
     return (
         f"Simpson's paradox: over the whole log '{one.better}' earns {one.apart:.3g} (± "
-        f"{1.96 * one.apart_error:.2g}) "
-        f"more than '{one.other}', but within {within} '{one.other}' earns {one.within:.3g} "
-        f"(± {1.96 * one.within_error:.2g}) more"
+        f"{1.96 * one.apart_error:.2g}) more than '{one.other}', but within {within} '{one.other}' "
+        f"earns {one.within:.3g} (± {1.96 * one.within_error:.2g}) more"
     )
 
 

@@ -141,9 +141,8 @@ def worth_of(log: Log, memory: float | None, *, seed: int = 0) -> tuple[Worth, .
         rules.append((f"the best arm of the last {memory:,.0f} decisions", nowhere, 1 - 1 / memory))
     if used.time is not None and used.dated:
         part = np.floor(local_seconds(used.time, used.zone) / 10_800).astype(np.int64) % 8
-        rules.append(
-            ("the best arm at this time of day so far (in parts of three hours)", part, 1.0)
-        )
+        name = "the best arm at this time of day so far (in parts of three hours)"
+        rules.append((name, part, 1.0))
     results: list[Worth] = []
     first: Scores | None = None
     for name, cell, keep in rules:
@@ -155,17 +154,8 @@ def worth_of(log: Log, memory: float | None, *, seed: int = 0) -> tuple[Worth, .
         first = scores if first is None else first
         gain = _difference(scores, first)
         bounds = interval(gain, seed=seed) if scores is not first else (0.0, 0.0)
-        results.append(
-            Worth(
-                name,
-                scores.value,
-                low,
-                high,
-                gain.value,
-                *bounds,
-                weights_of(rows.weight, 0.0).effective,
-            )
-        )
+        effective = weights_of(rows.weight, 0.0).effective
+        results.append(Worth(name, scores.value, low, high, gain.value, *bounds, effective))
     return tuple(results)
 
 

@@ -185,14 +185,8 @@ def _alike(log: Log) -> int:
     if log.time is None:
         return 0
     mixed = np.zeros(len(log), np.uint64)
-    columns = [
-        log.arm,
-        log.reward,
-        log.time,
-        log.propensity,
-        *(column.values for column in log.context.values()),
-    ]
-    for column in columns:
+    seen = [column.values for column in log.context.values()]
+    for column in [log.arm, log.reward, log.time, log.propensity, *seen]:
         if column is not None:
             bits = np.nan_to_num(np.asarray(column, float), nan=-1.5).view(np.uint64)
             mixed = (mixed ^ bits) * np.uint64(0x9E3779B97F4A7C15)
@@ -270,9 +264,8 @@ def hiding(log: Log, hours: HourTable) -> list[str]:
             named = ", ".join(f"{hour:02d}:00" for hour in np.sort(order[:few]))
             sentences.append(
                 f"'{log.arms[arm]}' hides: {share[few - 1]:.0%} of its decisions lie in "
-                f"{_hours(few)} ({named}), "
-                f"which has {room:.0%} of all decisions; what it earns at other times is hardly "
-                "known"
+                f"{_hours(few)} ({named}), which has {room:.0%} of all decisions; what it earns at "
+                "other times is hardly known"
             )
     return sentences
 
@@ -291,8 +284,7 @@ def blind_spots(hours: HourTable) -> list[str]:
         return []
     day, hour = np.unravel_index(int(np.argmin(np.where(thin, known, np.inf))), known.shape)
     return [
-        f"{int(thin.sum())} of {int(there.sum())} hours of the week have fewer than "
-        f"{_FEW_ROWS} {what} (least: {WEEKDAYS[day]} {hour:02d}:00 with {known[day, hour]:.0f}): "
-        "nothing can be said "
-        "of these by themselves"
+        f"{int(thin.sum())} of {int(there.sum())} hours of the week have fewer than {_FEW_ROWS} "
+        f"{what} (least: {WEEKDAYS[day]} {hour:02d}:00 with {known[day, hour]:.0f}): nothing can "
+        "be said of these by themselves"
     ]

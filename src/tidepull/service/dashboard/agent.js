@@ -249,7 +249,7 @@ export class AgentView {
       ["Training", state.frozen ? "held (frozen)" : state.upkeep_pending ? "some is waiting for a quiet moment" : "up to date"],
       ["Done in the background", `${count(service.upkeep_slices)} pieces of work${service.slices.count ? `, 99% under ${milliseconds(service.slices.p99)}` : ""}`],
       ["Records since the last snapshot", count(state.records - state.saved)],
-      ["Service", `version ${service.version}, up for ${span(service.seconds)}`],
+      ...(service.version ? [["Service", `version ${service.version}, up for ${span(service.seconds)}`]] : []),
     ]);
     fill(this.speed, rows.length ? table : el("p", { class: "dim" }, "No decision since the service was started."), list);
   }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tidepull.service import personalizer
-from tidepull.service.app import Operation
 from tidepull.service.handlers import agents, decisions, insight, system
+from tidepull.service.operations import Operation
 
 OPERATIONS: list[Operation] = [
     *decisions.OPERATIONS,

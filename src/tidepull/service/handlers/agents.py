@@ -7,8 +7,7 @@ from typing import Any
 
 from tidepull.agent.agent import Agent
 from tidepull.agent.fields import Boolean, Category, Field, Number, Tags, Timestamp
-from tidepull.service.app import Call, Operations
-from tidepull.service.auth import Scope, require
+from tidepull.service.auth import Scope
 from tidepull.service.hosted import HostedAgent
 from tidepull.service.messages import (
     AgentShown,
@@ -16,13 +15,17 @@ from tidepull.service.messages import (
     ArmChange,
     ArmShown,
     ArmsShown,
+    CompactBody,
     Deleted,
+    ForgetBody,
+    Forgotten,
     Held,
     NewAgent,
     PolicyChoice,
     RollbackBody,
     StateShown,
 )
+from tidepull.service.operations import Call, Operations
 from tidepull.service.problem_details import HttpError
 
 OPERATIONS = Operations()
@@ -80,7 +83,6 @@ _ARMS: dict[str, Any] = {
 async def create_agent(call: Call) -> StateShown:
     """Make an agent."""
     body: NewAgent = call.body
-    require(call.token, Scope.ADMIN, body.name)
     return await state_shown(
         await call.service.hosting.create(
             body.name, _agent_arguments(body), forwarded=call.forwarded
@@ -236,3 +238,45 @@ async def rollback(call: Call) -> StateShown:
     hosted = await call.agent()
     await hosted.change(lambda agent: agent.rollback(body.to))
     return await state_shown(hosted)
+
+
+@OPERATIONS.post(
+    "/v1/agents/{name}/forget",
+    Scope.ADMIN,
+    answer=Forgotten,
+    body=ForgetBody,
+    example={"subject": "user 42"},
+    answer_example={"deleted": 17},
+)
+async def forget(call: Call) -> Forgotten:
+    """Delete all decisions about a subject, for good. What was learnt from them stays."""
+    body: ForgetBody = call.body
+    hosted = await call.agent()
+    return Forgotten(deleted=await hosted.erase(lambda agent: agent.forget(body.subject)))
+
+
+@OPERATIONS.post(
+    "/v1/agents/{name}/compact",
+    Scope.ADMIN,
+    answer=Forgotten,
+    body=CompactBody,
+    problems=(409,),
+    example={"before": "2026-01-01", "decisions": 1200},
+    answer_example={"deleted": 1200},
+)
+async def compact(call: Call) -> Forgotten:
+    """Delete old decisions that were exported. What was learnt from them stays."""
+    body: CompactBody = call.body
+    hosted = await call.agent()
+    return Forgotten(deleted=await hosted.erase(lambda agent: _compact(agent, body)))
+
+
+def _compact(agent: Agent, body: CompactBody) -> int:
+    there = sum(1 for _ in agent.rows_aside(agent.aside(), before=body.before))
+    if there not in (0, body.decisions):
+        raise HttpError(
+            409,
+            f"There are {there:,} decisions before that moment, and {body.decisions:,} were "
+            "exported: export them again, with the same `before`.",
+        )
+    return agent.compact(None, body.before) if there else 0

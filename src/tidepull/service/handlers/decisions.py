@@ -6,7 +6,6 @@ from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Caller, Request
 from tidepull.agent.decisions import Decision
 from tidepull.errors import InputError, StoreError, TidepullError
-from tidepull.service.app import Call, Operations
 from tidepull.service.auth import Scope
 from tidepull.service.messages import (
     MOST_NAME,
@@ -20,6 +19,7 @@ from tidepull.service.messages import (
     RewardsTaken,
     RewardTaken,
 )
+from tidepull.service.operations import Call, Operations
 from tidepull.service.problem_details import HttpError, problem_of
 
 OPERATIONS = Operations()
@@ -102,6 +102,7 @@ async def choose_batch(call: Call) -> DecisionsMade:
         raise HttpError(
             422, "In a batch every decision has its own `id`: leave the Idempotency-Key out."
         )
+    call.charge(len(bodies))
     requests = [_request(body, None, call.caller) for body in bodies]
     hosted = await call.agent()
     decisions = await hosted.durable(lambda agent: agent.choose_ahead(requests))
@@ -191,6 +192,7 @@ async def rewards(call: Call) -> RewardsTaken:
             f"A batch has at most {call.service.limits.batch:,} rewards, this one has "
             f"{len(bodies):,}.",
         )
+    call.charge(len(bodies))
     hosted = await call.agent()
     answers: list[RewardAnswer] = []
     for start in range(0, len(bodies), REWARDS_AT_A_TIME):

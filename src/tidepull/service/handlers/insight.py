@@ -20,7 +20,6 @@ from tidepull.agent.lift import Lift, lift_of
 from tidepull.agent.log import DecisionLog
 from tidepull.agent.records import DecisionGroup
 from tidepull.errors import InputError
-from tidepull.service.app import Call, Operations
 from tidepull.service.auth import Scope
 from tidepull.service.messages import (
     HeatmapShown,
@@ -30,7 +29,8 @@ from tidepull.service.messages import (
     ReportShown,
     WaitingShown,
 )
-from tidepull.service.shards import RawResponse
+from tidepull.service.operations import Call, Operations
+from tidepull.service.responses import FileParts, RawResponse
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 OPERATIONS = Operations()
@@ -58,9 +58,10 @@ class HistoryQuery(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ExportQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The format of the file."""
+    """The format of the file, and the moment before which decisions were made."""
 
     format: Literal["jsonl", "csv", "parquet"] = "jsonl"
+    before: When | None = None
 
 
 _TYPES = {
@@ -231,15 +232,21 @@ async def export(call: Call) -> RawResponse:
     query: ExportQuery = call.query
     hosted = await call.agent()
 
-    def written(insight: Insight) -> bytes:
-        with TemporaryDirectory() as directory:
-            path = Path(directory) / f"{call.name}.{query.format}"
-            table.write(path, hosted.agent.rows_aside(insight))
-            return path.read_bytes()
+    def written(insight: Insight) -> FileParts:
+        directory = TemporaryDirectory(prefix="tidepull-export-")
+        try:
+            path = Path(directory.name) / f"{call.name}.{query.format}"
+            before = _moment(insight, query.before)
+            table.write(path, hosted.agent.rows_aside(insight, before=before))
+            return FileParts(directory, path)
+        except BaseException:
+            directory.cleanup()
+            raise
 
-    data = await hosted.query_log(written)
+    file = await hosted.query_log(written)
     name = f'attachment; filename="{call.name}.{query.format}"'.encode()
-    return RawResponse(data, _TYPES[query.format], ((b"content-disposition", name),))
+    headers = ((b"content-disposition", name),)
+    return RawResponse(b"", _TYPES[query.format], headers, file=file)
 
 
 def _moment(insight: Insight, moment: str | None) -> float | None:

@@ -8,21 +8,23 @@ from __future__ import annotations
 import hashlib
 import time
 from importlib import resources
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidepull import __version__
-from tidepull.service.app import Call, Operations
 from tidepull.service.auth import Scope, require
 from tidepull.service.messages import Health, ServiceShown, ShardShown, Speed
 from tidepull.service.metrics import Timing, total
 from tidepull.service.openapi import document
-from tidepull.service.problem_details import HttpError
-from tidepull.service.service import DATABASE_TIMEOUT
-from tidepull.service.shards import RawResponse
+from tidepull.service.operations import Call, Operations
+from tidepull.service.problem_details import HttpError, sentence
+from tidepull.service.readiness import agent_obstacle, obstacle
+from tidepull.service.responses import RawResponse
 
 OPERATIONS = Operations()
 _SPEED = {"count": 17, "p50": 0.5, "p99": 2.0}
@@ -42,16 +44,28 @@ async def healthz(call: Call) -> Health:
     return Health(status=call.service.status)
 
 
-@OPERATIONS.get("/readyz", None, answer=Health, problems=(503,), answer_example={"status": "ok"})
+class ReadyQuery(Struct, kw_only=True):
+    """`agent`: also whether that one is ready."""
+
+    agent: Annotated[str, Meta(max_length=64)] | None = None
+
+
+@OPERATIONS.get(
+    "/readyz",
+    None,
+    answer=Health,
+    query=ReadyQuery,
+    problems=(503,),
+    answer_example={"status": "ok"},
+)
 async def readyz(call: Call) -> Health:
-    """Whether it takes requests."""
-    if call.service.status != "ok":
-        raise HttpError(503, f"The service is {call.service.status}.", {"retry-after": "1"})
-    silent = time.monotonic() - call.service.database_seen
-    if call.service.store.remote and silent > DATABASE_TIMEOUT:
-        raise HttpError(
-            503, f"The database has not answered for {silent:.0f} seconds.", {"retry-after": "1"}
-        )
+    """Whether it should get requests: 503 says why not."""
+    query: ReadyQuery = call.query
+    why = obstacle(call.service)
+    if why is None and query.agent is not None:
+        why = agent_obstacle(call.service.hosting.hosted(query.agent))
+    if why is not None:
+        raise HttpError(503, sentence(why), {"retry-after": "1"})
     return Health(status="ok")
 
 
@@ -75,7 +89,9 @@ async def readyz(call: Call) -> Health:
 )
 async def service(call: Call) -> ServiceShown:
     """How the service is doing: speed, upkeep, commits; who shares its database and has which
-    agent."""
+    agent. A token for some agents is told the status alone."""
+    if not (call.token.is_for(None) and call.token.allows(Scope.READ)):
+        return ServiceShown(status=call.service.status)
     numbers = call.service.metrics
     shards = [
         ShardShown(

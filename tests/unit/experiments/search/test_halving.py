@@ -151,14 +151,6 @@ def test_a_problem_with_large_rewards_does_not_choose_the_generalists_alone() ->
     assert discounts(last, "q") == [*DISCOUNTS[:2], 0.64]
 
 
-def test_the_kept_setting_reaches_the_last_rung_whatever_it_scores() -> None:
-    text = TEXT + "keep = { discount = 0.6 }\n"
-    for specs in climbed(halved(text, generalists=0), high_in_p_low_in_q):
-        assert 0.6 in discounts(specs, "p")
-        assert 0.6 in discounts(specs, "q")
-    assert len(discounts(climbed(halved(text, generalists=0), high_in_p_low_in_q)[2], "p")) == 3
-
-
 def test_equals_are_taken_in_the_order_of_the_suite() -> None:
     _, second, last = climbed(halved(), lambda *_: 1.0)
     assert discounts(second, "p")[:4] == DISCOUNTS[:4]
@@ -251,34 +243,23 @@ def test_rungs_are_read_as_they_are_written() -> None:
         parse_rungs("1/0:1,1")
 
 
-def test_the_suite_says_the_rule_and_what_is_kept() -> None:
+def test_the_suite_says_the_rule() -> None:
     rungs = "rungs = [{ share = 0.5, seeds = 2 }, { share = 1.0 }]"
     text = TEXT.replace(
         "horizon = 80\n", f"horizon = 80\n[search]\neta = 3\ngeneralists = 1\n{rungs}\n"
     )
     assert parse(text).search == SearchRule(3, 1, (Rung(0.5, 2), Rung(1.0)))
     assert parse(TEXT).search == SearchRule()
-    assert parse(TEXT + "keep = { discount = 0.6 }\n").kept == {("d-ucb", "discount=0.6")}
     with pytest.raises(SuiteError, match=r"search: rung 1: the suite has 3 seeds"):
         parse(text.replace("seeds = 2", "seeds = 9"))
     with pytest.raises(
         SuiteError, match=r"no key 'search.rungs\[1\].sedes'; allowed here: share, seeds"
     ):
         parse(text.replace("seeds = 2", "sedes = 2"))
-    with pytest.raises(SuiteError, match=r"keep: discount = 0.3 is no candidate of the grid"):
-        parse(TEXT + "keep = { discount = 0.3 }\n")
-    with pytest.raises(
-        SuiteError, match="keep must name every parameter of the grid and no other: discount"
-    ):
-        parse(TEXT + "keep = { window = 3 }\n")
 
 
-@pytest.mark.parametrize("name", ["paper-grid-contextual", "paper-grid-noncontextual"])
-def test_the_papers_searches_keep_the_papers_defaults(name: str) -> None:
-    suite = load_suite(name)
-    settings = {(spec.name, spec.setting) for spec in suite.specs}
-    assert {policy for policy, _ in suite.kept} == {"rnlps", "nlps"}
-    assert suite.kept <= settings
+def test_the_papers_search_without_contexts_plays_every_setting_five_times() -> None:
+    assert load_suite("paper-grid-noncontextual").search.rungs == (Rung(1.0, 5),)
 
 
 def test_a_short_trial_is_the_beginning_of_a_long_one() -> None:

@@ -40,6 +40,16 @@ def test_horizon_comes_from_the_problem_then_the_suite_then_the_registry() -> No
     assert parse(HEAD.replace("horizon = 50\n", "") + COINS + LEVER).specs[0].horizon == 4096
 
 
+def test_seeds_come_from_the_problem_then_the_suite() -> None:
+    body = '[[problems]]\nid = "coins"\nname = "own"\nseeds = "1-2"\n' + COINS + LEVER
+    assert [spec.id for spec in parse(HEAD + body).specs] == [
+        "coins/lever/seed-0",
+        "own/lever/seed-1",
+        "coins/lever/seed-1",
+        "own/lever/seed-2",
+    ]
+
+
 def test_delay_comes_from_the_problem_then_the_suite() -> None:
     body = '[[problems]]\nid = "coins"\ndelay = 0\n[[problems]]\nid = "coins"\n[[problems]]\nid = "coins"\n'
     specs = parse("delay = 5\n" + HEAD + body + 'delay = "geometric:20:0.05"\n' + LEVER).specs[:3]
@@ -84,7 +94,7 @@ def test_problem_seed_fixes_the_world() -> None:
         ),
         (
             HEAD + COINS + "lr = 1\n" + LEVER,
-            r"no key 'problems\[1\].lr'; allowed here: id, name, horizon, delay, param",
+            r"no key 'problems\[1\].lr'; allowed here: id, name, horizon, delay, seeds, param",
         ),
         (HEAD + LEVER, r"mine.toml: the key 'problems' is missing"),
         (
@@ -260,7 +270,11 @@ def test_the_grids_are_as_large_as_the_papers() -> None:
 
 
 def test_suites_that_select_and_suites_that_report_share_no_seed() -> None:
-    seeds = {path.stem: set(read_table(path).seeds) for path in own_suites().glob("*.toml")}
+    seeds = {
+        path.stem: set(table.seeds).union(*(problem.seeds or () for problem in table.problems))
+        for path in own_suites().glob("*.toml")
+        for table in [read_table(path)]
+    }
     select = {
         "paper-grid-noncontextual",
         "paper-grid-contextual",
@@ -273,7 +287,7 @@ def test_suites_that_select_and_suites_that_report_share_no_seed() -> None:
     report |= {"rivals-published", "rivals-digits"}
     report |= {name for name in seeds if name.endswith("-selected")}
     assert all(not seeds[a] & seeds[b] for a in select for b in report)
-    assert all(len(seeds[name]) == (40 if "exploration" in name else 10) for name in report)
+    assert {len(seeds[name]) for name in report} == {10, 40}
 
 
 def test_more_exploration_searches_the_same_grids_but_for_the_width_of_contextual_networks() -> (

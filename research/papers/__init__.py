@@ -1,0 +1,1 @@
+"""Other papers' tables: their problems, their methods from their equations, and tidepull's policies."""

@@ -1,0 +1,192 @@
+"""Whether a ledger is sound: hashes of its records, snapshots, and a replay from its start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from tidepull import state as snapshots
+from tidepull.agent.ledger.base import Ledger
+from tidepull.agent.rebuild import is_within
+from tidepull.agent.records import Chain, Kind, Record
+from tidepull.agent.state import AgentState, begin
+from tidepull.errors import TidepullError
+from tidepull.types import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerCheck:
+    """What was found in a ledger. `differences` are decisions that come out otherwise when
+    repeated, `damaged_records` those whose hash does not fit, or that do not come after the one
+    that they came after."""
+
+    records: int
+    decisions: int
+    rewards: int
+    doubled: int
+    orphans: int
+    differences: int | None
+    damaged_records: int
+    damaged_snapshots: int
+    faults: list[str]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not (
+            self.doubled
+            or self.orphans
+            or self.differences
+            or self.damaged_records
+            or self.damaged_snapshots
+            or self.faults
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.records:,} records: {self.decisions:,} decisions, {self.rewards:,} rewards."
+        ]
+        if self.differences is None:
+            lines.append("It was not repeated: early records or contexts are not there any more.")
+        elif not self.differences:
+            lines.append("Repeated from the start, every decision comes out as it was.")
+        else:
+            lines.append(f"{self.differences:,} decisions come out otherwise when repeated.")
+        lines += [f"{self.doubled:,} decisions have two rewards."] if self.doubled else []
+        lines += [f"{self.orphans:,} rewards belong to no decision."] if self.orphans else []
+        lines += [f"{self.damaged_records:,} records are damaged."] if self.damaged_records else []
+        lines += (
+            [f"{self.damaged_snapshots:,} snapshots are damaged."] if self.damaged_snapshots else []
+        )
+        return "\n".join([*lines, *self.faults])
+
+
+def check_ledger(fresh: AgentState, ledger: Ledger, erased: list[tuple[int, int]]) -> LedgerCheck:
+    """The condition of a ledger; `fresh` is a state that knows nothing yet."""
+    faults, found = ledger.faults(), _Survey()
+    saved, unreadable = _readable_snapshots(ledger)
+    for record in ledger.tail(0):
+        found.add(record, saved)
+    if found.damaged:
+        faults.append(
+            f"Record {found.damaged[0]:,} is not as it was written, or one before it is missing."
+        )
+    faults += [
+        f"The snapshot of record {seq:,} is of another ledger: the hash of that record differs."
+        for seq, snapshot in saved.items()
+        if snapshot.get("record", found.hashes.get(seq)) != found.hashes.get(seq)
+    ]
+    differences = None
+    if found.whole:
+        fresh.erased = list(erased)
+        begin(fresh, ledger, 0)
+        try:
+            for record in ledger.tail(0):
+                fresh.apply(record, ledger)
+                if record.seq in saved and not _agrees(fresh, record.seq, saved[record.seq]):
+                    faults.append(
+                        f"The snapshot of record {record.seq:,} is not what a replay makes."
+                    )
+            differences = None if fresh.stale else fresh.differences
+        except TidepullError as error:
+            faults.append(f"Repeating it failed: {error}.")
+    once, rewards = fresh.settings.on_duplicate == "refuse", found.rewards
+    orphans = sum(count for ref, count in rewards.items() if ref not in found.decisions)
+    return LedgerCheck(
+        sum(found.kinds.values()),
+        len(found.decisions),
+        found.kinds[Kind.REWARD],
+        sum(count > 1 for count in rewards.values()) if once else 0,
+        orphans if found.whole else 0,
+        differences,
+        len(found.damaged),
+        unreadable,
+        faults,
+    )
+
+
+@dataclass
+class _Survey:
+    """What one reading of all records finds. `whole`: nothing was deleted, so that it can be
+    repeated."""
+
+    kinds: Counter[Kind] = field(default_factory=Counter)
+    rewards: Counter[int] = field(default_factory=Counter)
+    decisions: set[int] = field(default_factory=set)
+    damaged: list[int] = field(default_factory=list)
+    hashes: dict[int, str] = field(default_factory=dict)
+    whole: bool = True
+    _chain: Chain = field(default_factory=Chain)
+
+    def add(self, record: Record, saved: dict[int, Snapshot]) -> None:
+        """The next record; hashes of those in `saved` are kept."""
+        if not self.kinds:
+            self.whole = record.seq == 1
+        self.kinds[record.kind] += 1
+        self.whole &= record.kind is not Kind.REMOVED
+        if record.kind is Kind.DECISION:
+            self.decisions.add(record.seq)
+            self.whole &= record.context is not None
+        elif record.kind is Kind.REWARD and record.ref is not None:
+            self.rewards[record.ref] += 1
+        if not self._chain.fits(record):
+            self.damaged.append(record.seq)
+        if record.seq in saved:
+            self.hashes[record.seq] = record.hash.hex()
+
+
+def _readable_snapshots(ledger: Ledger) -> tuple[dict[int, Snapshot], int]:
+    """The snapshots by their records, and how many are damaged."""
+    found, seqs = dict[int, Snapshot](), ledger.snapshots()
+    for seq in seqs:
+        try:
+            found[seq] = snapshots.load(ledger.snapshot(seq))
+        except TidepullError:
+            continue
+    return found, len(seqs) - len(found)
+
+
+def _agrees(fresh: AgentState, seq: int, saved: Snapshot) -> bool:
+    """Whether a replay up to record `seq` leads to the state that was saved then, but for rounding
+    on another machine. What is not used is not compared: policies of another release, and what a
+    rollback took back."""
+    used = seq > fresh.rebuild_at and not is_within(seq, fresh.erased)
+    if not used or fresh.stale or fresh.differences:
+        return True
+    there = snapshots.load(snapshots.dump(fresh.take()()))
+    return all(_alike(there[name], saved[name]) for name in there if name not in ("due", "erased"))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, dict) and isinstance(b, dict):
+        names = a.keys() - {"checksum"}
+        return a.keys() == b.keys() and all(_alike(a[name], b[name]) for name in names)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_alike, a, b))
+    if isinstance(a, np.ndarray | float) and isinstance(b, np.ndarray | float):
+        return np.shape(a) == np.shape(b) and bool(np.allclose(a, b, 1e-6, 1e-9, equal_nan=True))
+    return bool(a == b)
+
+
+class Scrub:
+    """Reads a ledger from its start to its end, a few records at a time, and then again, to find
+    damage that no call would meet."""
+
+    def __init__(self) -> None:
+        self._chain = Chain()
+        self._upto = 0
+
+    def step(self, ledger: Ledger, count: int) -> tuple[int, list[int]]:
+        """Check the next `count` records: how many there were, and which are damaged."""
+        read, damaged = 0, list[int]()
+        for record in islice(ledger.tail(self._upto, ledger.safe), count):
+            read, self._upto = read + 1, record.seq
+            if not self._chain.fits(record):
+                damaged.append(record.seq)
+        if read < count:
+            self._chain, self._upto = Chain(), 0
+        return read, damaged
