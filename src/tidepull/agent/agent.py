@@ -40,7 +40,7 @@ from tidepull.agent.ledger_check import LedgerCheck, check_ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
 from tidepull.agent.records import Choice, DecisionGroup, Kind
-from tidepull.agent.settings import AgentSettings, load_settings
+from tidepull.agent.settings import CHANGEABLE, AgentSettings, load_settings, plain_settings
 from tidepull.errors import LedgerError, ParameterError, RewardError, TidepullError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
@@ -80,7 +80,10 @@ class Agent:
     a call returns. Opening the ledger again continues exactly where the agent stopped.
 
     `snapshot_every`, `training`, `read_only` and `now` apply to this process. All other settings
-    are stored in the ledger: give them once, when the agent is made.
+    are stored in the ledger, and need not be given again. Given to an agent that is there, further
+    arms and fields of the context are added, and `control`, `control_arm`, `min_share`,
+    `share_bounds`, `reward_within`, `default_reward` and `retention` are changed; the others must
+    be as they are.
 
     Parameters
     ----------
@@ -134,11 +137,13 @@ class Agent:
     now : callable, optional
         Clock that returns seconds since 1970. By default it is the clock of the ledger's machine,
         without its jumps.
+    retire_missing : bool, default: False
+        Whether arms are retired that `arms` does not have.
 
     Raises
     ------
     ParameterError
-        If a setting is invalid, or differs from the one in the ledger.
+        If a setting is invalid, or differs from one in the ledger that cannot change.
     HeldError
         If another process has the ledger open for writing.
     WrongStoreError
@@ -179,6 +184,7 @@ class Agent:
         training: Literal["background", "inline", "manual"] = "background",
         read_only: bool = False,
         now: Callable[[], float] | None = None,
+        retire_missing: bool = False,
     ) -> None:
         if training not in ("background", "inline", "manual"):
             raise ParameterError(
@@ -216,6 +222,12 @@ class Agent:
             ledger.close()
             raise
         self._release = weakref.finalize(self, _release_dropped, ledger, self._owner)
+        if not read_only:
+            try:
+                follow_settings(self, given, retire_missing=retire_missing)
+            except BaseException:
+                self.close()
+                raise
         if training == "inline":
             self._work_all()
         elif training == "background" and self.upgrading is not None:
@@ -656,6 +668,92 @@ class Agent:
             self._ready()
             record = commands.change_arms(change, at, rebuild)
         commands.flush(record.seq)
+
+    # ---- other settings
+
+    @_one_at_a_time
+    def change(
+        self,
+        *,
+        control: float | None = None,
+        control_arm: str | None = None,
+        min_share: float | None = None,
+        share_bounds: Mapping[str, tuple[float, float]] | None = None,
+        reward_within: float | timedelta | None = None,
+        default_reward: float | None = None,
+        retention: float | timedelta | None = None,
+        context: Mapping[str, Any] | None = None,
+        unset: Iterable[str] = (),
+    ) -> dict[str, Any]:
+        """Change settings of the agent, as a record in its ledger; see `Agent` for what they mean.
+
+        Decisions that wait for a reward are judged by the new settings, but a new `default_reward`
+        holds for later decisions only.
+
+        Parameters
+        ----------
+        control : float, optional
+            Share of decisions in the control group.
+        control_arm : str, optional
+            Arm of the control group.
+        min_share : float, optional
+            Share that is spread evenly over all arms.
+        share_bounds : mapping of str to (float, float), optional
+            Smallest and largest share of some arms, instead of all earlier bounds.
+        reward_within : float or timedelta, optional
+            Seconds within which a reward must come.
+        default_reward : float, optional
+            Reward of a decision for which none came in time.
+        retention : float or timedelta, optional
+            Age after which raw contexts are deleted.
+        context : mapping of str to kind, optional
+            All fields of a context. Fields that it does not have are dropped: `choose` ignores
+            them. A field that is new, or of another kind, is learnt from now on. The policy is
+            made anew from the ledger, while other threads decide.
+        unset : iterable of str, default: ()
+            Settings to take back: "control_arm", "reward_within", "default_reward" or "retention".
+
+        Returns
+        -------
+        dict of str to (before, after)
+            What changed.
+
+        Raises
+        ------
+        ParameterError
+            If a setting is invalid.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(arms=["a", "b"], context={}, policy="random")
+        >>> agent.change(control=0.2)
+        {'control': (0.05, 0.2)}
+        """
+        given = {
+            "control": control, "control_arm": control_arm, "min_share": min_share,
+            "share_bounds": share_bounds, "reward_within": reward_within,
+            "default_reward": default_reward, "retention": retention, "context": context,
+        }  # fmt: skip
+        wanted = plain_settings({name: value for name, value in given.items() if value is not None})
+        for name in unset:
+            if name not in ("control_arm", "reward_within", "default_reward", "retention"):
+                raise ParameterError(f"unset: {name!r} cannot be taken back")
+            wanted[name] = None
+        commands, rebuild = self._commands, None
+        with self._lock:
+            self._ready()
+            change, settings = commands.settings_change(wanted)
+            if "context" in change:
+                commands.flush()
+                rebuild = commands.state.prepare_context(settings)
+        if rebuild is not None:
+            rebuild.catch_up(commands.ledger)
+        with self._lock:
+            self._ready()
+            record = commands.change_settings(wanted, rebuild)
+        if record is not None:
+            commands.flush(record.seq)
+        return {name: (before, after) for name, (before, after) in change.items()}
 
     # ---- another policy, or another release of it
 
@@ -1185,6 +1283,39 @@ class Agent:
     def settings(self) -> AgentSettings:
         """Settings with which the agent was made."""
         return self._commands.settings
+
+
+def follow_settings(agent: Agent, given: Mapping[str, Any], *, retire_missing: bool) -> None:
+    """Change an agent that is there as the arguments of `Agent` say: arms and fields that are
+    missing stay, so that programs of two versions can open it in turn."""
+    wanted = plain_settings({name: value for name, value in given.items() if value is not None})
+    labels = {arm.label: arm for arm in agent._commands.state.arms}
+    arms = dict(wanted.pop("arms", ()))
+    for label, features in arms.items():
+        if label not in labels:
+            agent.add(label, features)
+        elif features != labels[label].features:
+            raise ParameterError(f"{agent.where}: the arm '{label}' has other features")
+    if retire_missing and arms:
+        for label in agent.arms:
+            if label not in arms:
+                agent.retire(label)
+    changes = {name: value for name, value in wanted.items() if name in CHANGEABLE}
+    fields = changes.pop("context", None)
+    if fields is not None:
+        schema = agent._commands.state.learning.schema
+        stored = {} if schema is None else schema.plain()
+        other = [name for name in fields if name in stored and fields[name] != stored[name]]
+        if schema is None or other:
+            raise ParameterError(
+                f"{agent.where} was made with other context"
+                + (f" (field '{other[0]}')" if other else "")
+                + ": leave context out, or change it with change(context=...)"
+            )
+        if fields.keys() - stored.keys():
+            changes["context"] = {**stored, **fields}
+    if agent._commands.settings_change(changes)[0]:
+        agent.change(**changes)
 
 
 def _release_dropped(ledger: Ledger, owner: int) -> None:

@@ -11,7 +11,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import blake2b
 from itertools import islice
@@ -34,7 +34,7 @@ from tidepull.agent.records import (
     unpack_reward,
 )
 from tidepull.agent.schema import plain_context, require_same_kind
-from tidepull.agent.settings import AgentSettings
+from tidepull.agent.settings import CHANGEABLE, AgentSettings
 from tidepull.agent.state import AgentState, DecisionInputs, load_state, replay
 from tidepull.errors import (
     ArmError,
@@ -115,7 +115,7 @@ class CommandHandler:
         read_only: bool,
     ) -> None:
         self.ledger = ledger
-        self.settings = settings
+        self._founding = settings
         self.clock = clock
         self.read_only = read_only
         self._salt = salt
@@ -126,7 +126,7 @@ class CommandHandler:
 
     def reload(self) -> None:
         """Read the state from the ledger."""
-        state = load_state(self.settings, self._salt, self.clock, self.ledger, self.erased())
+        state = load_state(self._founding, self._salt, self.clock, self.ledger, self.erased())
         self._install(state)
 
     def _install(self, state: AgentState) -> None:
@@ -152,6 +152,11 @@ class CommandHandler:
         self.saved = self.tried = saved[0] if saved else 0
         self.unsaved = False  # whether a snapshot is due whatever the number of records
         self._broken = False
+
+    @property
+    def settings(self) -> AgentSettings:
+        """Settings as they are now."""
+        return self.state.settings
 
     @property
     def dirty(self) -> bool:
@@ -185,7 +190,7 @@ class CommandHandler:
         settings = self.settings.upgraded(policy) if rebuild is None else rebuild.settings
         if self.read_only and policy is None:
             state.upgrade(settings, self.ledger, self.ledger.last, state.slices)
-            self.settings = settings
+            self._founding = replace(self._founding, **settings.of_policy)
             return None
         with self._step():
             moment = self._moment(None)
@@ -193,7 +198,7 @@ class CommandHandler:
             count = state.upgrade(settings, self.ledger, self.ledger.last, state.slices, rebuild)
             told = {**settings.of_policy, "release": __version__, "decisions": count}
             told["gone"] = max(0, state.decisions - count - self._count_erased())
-            self.settings, self.unsaved = settings, True
+            self._founding, self.unsaved = replace(self._founding, **settings.of_policy), True
             _LOG.warning(
                 "%s: %s was made anew from %d decisions (%d earlier ones are gone)",
                 self._where, settings.policy, count, told["gone"],
@@ -222,7 +227,7 @@ class CommandHandler:
 
     def fresh_state(self) -> AgentState:
         """One that knows nothing yet."""
-        return AgentState(self.settings, self._salt, self.clock)
+        return AgentState(self._founding, self._salt, self.clock)
 
     def flush(self, seq: int | None = None) -> None:
         """Return when a record is safe. None means all records since the state was read from the
@@ -622,6 +627,58 @@ class CommandHandler:
             self._arms_changed = record.seq
             return record
 
+    def settings_change(self, wanted: Mapping[str, Any]) -> tuple[dict[str, Any], AgentSettings]:
+        """What a change of settings to some plain values changes, as {name: [before, after]}, and
+        the settings after it; what cannot be is refused."""
+        state, wanted = self.state, self._with_first_labels(wanted)
+        schema = state.learning.schema
+        if "context" in wanted and schema is None:
+            raise InputError(
+                "context: its fields are still guessed from the first decisions; change them later"
+            )
+        present = {name: getattr(state.settings, name) for name in CHANGEABLE}
+        present["context"] = None if schema is None else schema.plain()
+        change = {
+            name: [present[name], value] for name, value in wanted.items() if value != present[name]
+        }
+        settings = replace(state.settings, **{name: pair[1] for name, pair in change.items()})
+        settings.require_labels([*state.founders, *(arm.label for arm in state.arms)])
+        return change, settings
+
+    def _with_first_labels(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings that name arms, by the labels that settings have for them."""
+        founders = self.state.founders
+
+        def named(label: str) -> str:
+            place = self.state.arms.place(label)
+            if place >= len(founders) and label in founders:
+                raise InputError(f"the arm '{label}' has the first label of another arm: rename it")
+            return founders[place] if place < len(founders) else label
+
+        found = dict(wanted)
+        if found.get("control_arm") is not None:
+            found["control_arm"] = named(found["control_arm"])
+        if "share_bounds" in found:
+            found["share_bounds"] = {
+                named(arm): pair for arm, pair in found["share_bounds"].items()
+            }
+        return found
+
+    def change_settings(self, wanted: Mapping[str, Any], rebuild: Rebuild | None) -> Record | None:
+        """Change settings; None where they are so already."""
+        change, _ = self.settings_change(wanted)
+        if not change:
+            return None
+        self.flush()
+        state, ledger = self.state, self.ledger
+        with self._step():
+            moment = self._moment(None)
+            self.flush()
+            state.change_settings(change, ledger, ledger.last + 1, state.slices, rebuild)
+            self._next_due = -math.inf
+            self._overdue.clear()
+            return self._append(Kind.SETTINGS, moment, body=json.dumps(change).encode())
+
     def hold(self, kind: Kind) -> Record:
         """Freeze or unfreeze."""
         with self._step():
@@ -643,13 +700,13 @@ class CommandHandler:
     def replay_rollback(self, rollback: Rollback) -> AgentState:
         """The state as it was then, made beside the one that decides."""
         return load_state(
-            self.settings, self._salt, self.clock, self.ledger, rollback.erased, rollback.upto
+            self._founding, self._salt, self.clock, self.ledger, rollback.erased, rollback.upto
         )
 
     def roll_back(self, rollback: Rollback, state: AgentState) -> None:
         """Take back what was learnt since."""
         self.flush()
-        if state.settings is not self.settings:  # the policy was made anew meanwhile
+        if state.founding is not self._founding:  # the policy was made anew meanwhile
             state = self.replay_rollback(rollback)
         with self._step():
             moment = self._moment(None)

@@ -16,7 +16,14 @@ from tidepull.agent.fields import Category, Number, Tags, Timestamp
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import Lift, comparison, lift_of
-from tidepull.agent.log import BestHours, DecisionLog, LogReader, next_change, spans
+from tidepull.agent.log import (
+    BestHours,
+    DecisionLog,
+    LogReader,
+    next_change,
+    settings_changes,
+    spans,
+)
 from tidepull.agent.records import DecisionGroup, Kind
 from tidepull.agent.sequences import sample_ratio_alarms
 from tidepull.agent.state import AgentState
@@ -251,6 +258,9 @@ class Insight:
         """The decisions that `lift` compares, and with what: see `lift.comparison`."""
         log = self.log()
         log = log if outcome is None else self._reader.outcome(log, outcome)
+        changes = settings_changes(self._ledger, "control_arm")
+        if changes and not (log.baseline >= 0).any():
+            log = log.where(log.seq > changes[-1][0])
         place = self.state.control_place
         label = None if place is None else self.labels[place]
         log = log if since is None else log.since(since)
@@ -321,7 +331,8 @@ class Insight:
 
     def changes(self, most: int) -> list[tuple[float, str]]:
         """Arms, freezes, rollbacks and notes: when, and in words, latest last."""
-        kinds = (Kind.ARMS, Kind.FREEZE, Kind.UNFREEZE, Kind.ROLLBACK, Kind.NOTE, Kind.UPGRADE)
+        kinds = (Kind.ARMS, Kind.FREEZE, Kind.UNFREEZE, Kind.ROLLBACK, Kind.NOTE, Kind.UPGRADE,
+                 Kind.SETTINGS)  # fmt: skip
         records = [record for kind in kinds for record in self._ledger.of_kind(kind)]
         records.sort(key=lambda record: record.seq)
         return [(record.at, _describe_change(record)) for record in records[-most:]]
@@ -330,6 +341,19 @@ class Insight:
         return [
             f"{self.clock.datetime(at):%d %B %Y %H:%M}: {words}" for at, words in self.changes(most)
         ]
+
+
+def _setting_words(name: str, before: Any, after: Any) -> list[str]:
+    """One change of a setting in words."""
+    if name != "context":
+        return [f"{name} changed from {before} to {after}"]
+    before = before or {}
+    return [
+        *(f"field '{field}' added" for field in after if field not in before),
+        *(f"field '{field}' dropped" for field in before if field not in after),
+        *(f"field '{field}' is of another kind" for field in after
+          if field in before and before[field] != after[field]),
+    ]  # fmt: skip
 
 
 def _describe_change(record: Any) -> str:
@@ -348,6 +372,12 @@ def _describe_change(record: Any) -> str:
         told = json.loads(record.body)
         gone = f"; {told['gone']:,} earlier ones were gone" if told["gone"] else ""
         return f"{told['policy']} made anew from {told['decisions']:,} decisions{gone}"
+    if record.kind is Kind.SETTINGS:
+        return "; ".join(
+            words
+            for name, (before, after) in json.loads(record.body).items()
+            for words in _setting_words(name, before, after)
+        )
     if record.kind is Kind.NOTE:
         return str(Jump.unpack(record.body))
     return {Kind.FREEZE: "frozen", Kind.UNFREEZE: "unfrozen"}.get(record.kind, "rolled back")

@@ -194,6 +194,12 @@ class DecisionLog:
         return DecisionLog(*(getattr(self, name)[rows] for name in self.__slots__))
 
 
+def settings_changes(ledger: Ledger, name: str) -> list[tuple[int, list[Any]]]:
+    """When a setting was changed: the number of the record, and the values before and after."""
+    changes = [(record.seq, json.loads(record.body)) for record in ledger.of_kind(Kind.SETTINGS)]
+    return [(seq, change[name]) for seq, change in changes if name in change]
+
+
 class LogReader:
     """Reads a ledger into columns, and goes on where it stopped when it reads again."""
 
@@ -201,7 +207,7 @@ class LogReader:
         self._settings = settings
         self._upto = 0
         self._whole = {name: array("q") for name in ("seq", "arm", "group", "subject", "baseline")}
-        names = ("at", "propensity", "reward", "paid_at", "control_share")
+        names = ("at", "propensity", "reward", "paid_at")
         self._real = {name: array("d") for name in names}
         self._x = array("f")
         self._outcomes: dict[str, dict[int, float]] = {}
@@ -224,7 +230,18 @@ class LogReader:
             name: np.array(column, np.int64) for name, column in self._whole.items()
         }
         columns |= {name: np.array(column, float) for name, column in self._real.items()}
-        return DecisionLog(**columns, x=np.array(self._x).reshape(-1, WIDTH))
+        shares = self._control_shares(ledger, columns["seq"])
+        x = np.array(self._x).reshape(-1, WIDTH)
+        return DecisionLog(**columns, control_share=shares, x=x)
+
+    def _control_shares(self, ledger: Ledger, seq: IntArray) -> FloatArray:
+        """The share of the control group when each decision was made."""
+        shares: FloatArray = np.full(len(seq), self._settings.control)
+        for n, (record, change) in enumerate(reversed(settings_changes(ledger, "control"))):
+            if not n:
+                shares[:] = change[1]
+            shares[seq < record] = change[0]
+        return shares
 
     def _decided(self, record: Record) -> None:
         arm, group, chance = Choice.head(record.body)
@@ -241,7 +258,6 @@ class LogReader:
         )
         real["at"].append(record.at)
         real["propensity"].append(chance)
-        real["control_share"].append(self._settings.control)
         x = Choice.x_in(record.body, WIDTH)
         self._x.frombytes(x.tobytes())
         self._x.frombytes(bytes(4 * (WIDTH - len(x))))

@@ -39,6 +39,7 @@ class Kind(IntEnum):
     ACTIVATED = 13
     HELD = 14  # a reward that came before its decision was activated
     REMOVED = 15  # the last of some records that were deleted on purpose; only its hash is left
+    SETTINGS = 16  # settings that change: {name: [before, after]}
 
 
 class DecisionGroup(IntEnum):

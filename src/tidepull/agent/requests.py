@@ -358,6 +358,23 @@ class AgentRequests:
         """
         return self._change_arms(op="rename", label=label, to=to)
 
+    def change(self, /, **settings: Any) -> HttpRequest[dict[str, Any]]:
+        """Change settings of the agent, as a record in its ledger.
+
+        Parameters
+        ----------
+        **settings
+            Settings of `tidepull.Agent.change`.
+
+        Returns
+        -------
+        dict of str to (before, after)
+            What changed.
+        """
+        body = agent_body("", settings)
+        del body["name"]
+        return self._post("settings", lambda answer: dict(answer["changes"]), body)
+
     def explain(self) -> HttpRequest[TextAnswer]:
         """Report in plain words what the agent has learnt; `print` shows it."""
         return self._get("explain", TextAnswer)

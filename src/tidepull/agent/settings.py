@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from hashlib import blake2b
@@ -40,6 +40,18 @@ _OLD_NAMES = {
 """Names in the ledgers of version 0.2 and before, and what they are called now."""
 
 _OF_POLICY = ("policy", "parameters", "time_features", "policy_version")
+
+CHANGEABLE = (
+    "control",
+    "control_arm",
+    "min_share",
+    "share_bounds",
+    "reward_within",
+    "default_reward",
+    "retention",
+    "context",
+)
+"""Settings that a living agent can change."""
 
 
 def _policies() -> Registry[Any]:
@@ -160,14 +172,18 @@ class AgentSettings:
             _LOG.warning("%s keeps of its parameters %s: %s", values["policy"], known, error)
         return cls(**values)
 
-    def _check_shares(self) -> None:
-        labels = [arm[0] for arm in self.arms]
+    def require_labels(self, labels: Sequence[str]) -> None:
+        """A `ParameterError` where a setting names an arm that is not among the labels."""
         if self.control_arm is not None and self.control_arm not in labels:
             raise ParameterError(f"control_arm: there is no arm '{self.control_arm}'")
-        least = most = 0.0
-        for label, pair in self.share_bounds.items():
+        for label in self.share_bounds:
             if label not in labels:
                 raise ParameterError(f"share_bounds: there is no arm '{label}'")
+
+    def _check_shares(self) -> None:
+        labels = list(dict.fromkeys([*(arm[0] for arm in self.arms), *self.share_bounds]))
+        least = most = 0.0
+        for label, pair in self.share_bounds.items():
             if not isinstance(pair, list) or len(pair) != 2 or not 0 <= pair[0] <= pair[1] <= 1:
                 raise ParameterError(
                     f"share_bounds: '{label}' must have a pair (least, most) between 0 and 1, got "
@@ -250,7 +266,7 @@ def new_settings(given: Mapping[str, Any], where: str) -> AgentSettings:
     """Settings of a new agent."""
     if "arms" not in given:
         raise WrongStoreError(f"there is no agent at {where} yet; to make one, give arms=[...]")
-    chosen = _plain(given)
+    chosen = plain_settings(given)
     if "seed" not in chosen:
         chosen["seed"] = int.from_bytes(os.urandom(7), "little")
     chosen.setdefault("context", None)
@@ -262,11 +278,13 @@ def new_settings(given: Mapping[str, Any], where: str) -> AgentSettings:
             _policies().entry(chosen["policy"]).build, "reads_time", False
         )
     version = _policies().entry(chosen["policy"]).version
-    return AgentSettings(**chosen, policy_version=version)
+    settings = AgentSettings(**chosen, policy_version=version)
+    settings.require_labels([arm[0] for arm in settings.arms])
+    return settings
 
 
-def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
-    """As settings have it."""
+def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `Agent` as settings have them."""
     plain = dict(given)
     if "arms" in plain:
         plain["arms"] = [
@@ -311,17 +329,16 @@ def _salt(seed: int, given: Mapping[str, Any]) -> bytes:
 
 
 _WAYS = {
-    "arms": ", and change arms with add, retire and rename",
     "policy": ", or change it with upgrade",
 }
 """How a setting can be changed after all."""
 
 
 def _require_same(settings: AgentSettings, given: Mapping[str, Any], where: str) -> None:
-    for name, value in _plain(given).items():
+    for name, value in plain_settings(given).items():
+        if name == "arms" or name in CHANGEABLE:  # these follow what is given, see `Agent`
+            continue
         stored = getattr(settings, name)
-        if name == "context":
-            stored = None if stored is None else Schema(stored, Clock()).plain()
         if _tuples(value) != _tuples(stored):
             shown = f"; it has {stored!r}" if len(repr(stored)) < 200 else ""
             raise ParameterError(

@@ -6,10 +6,11 @@ The agent makes a record of every step; after a restart the records make the ste
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,13 @@ from tidepull.agent.learning import Learning, quantise
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.rebuild import Rebuild, Spans, is_within, teaches
 from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
-from tidepull.agent.settings import AgentSettings
+from tidepull.agent.settings import CHANGEABLE, AgentSettings
 from tidepull.errors import LedgerError, SnapshotError
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
 _LOG = logging.getLogger("tidepull")
 FORMAT = 1
+LAST = 2**62  # a number that no record has
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class AgentState:
     back."""
 
     def __init__(self, settings: AgentSettings, salt: bytes, clock: Clock) -> None:
-        self.settings = settings
+        self.settings = self.founding = settings
         self.clock = clock
         self._salt = salt
         self.arms = Arms([Arm(*arm) for arm in settings.arms], settings.capacity)
@@ -135,6 +137,8 @@ class AgentState:
         taken back."""
         learns = not self.frozen and not is_within(seq, self.erased)
         if learns:
+            if self.learning.schemas and choice.group is not DecisionGroup.WARMUP:
+                choice = self.learning.refit(choice, decided_at, seq)
             self.learning.learn(choice, decided_at, reward)
         self.rewards += 1
         return learns
@@ -166,6 +170,55 @@ class AgentState:
             rebuild.advance(ledger, upto)
             self.learning = rebuild.finish(self.learning, self.decisions, slices)
         self.arms = arms
+        if change["op"] == "rename":
+            self._rename_in_settings(change["label"], change["to"])
+        self._bounds()
+
+    def _rename_in_settings(self, label: str, to: str) -> None:
+        """Settings name the first arms by their first labels, and arms that came later by their
+        present ones."""
+        if label in self.founders:
+            return
+        settings = self.settings
+        bounds = {to if name == label else name: b for name, b in settings.share_bounds.items()}
+        arm = to if settings.control_arm == label else settings.control_arm
+        if arm != settings.control_arm or bounds != settings.share_bounds:
+            self.settings = replace(settings, control_arm=arm, share_bounds=bounds)
+
+    @property
+    def founders(self) -> list[str]:
+        """The first labels of the arms with which the agent was made."""
+        return [arm[0] for arm in self.settings.arms]
+
+    def prepare_context(self, settings: AgentSettings) -> Rebuild:
+        """A fresh policy for other fields of contexts; records that come meanwhile have the fields
+        of now."""
+        learning = copy.copy(self.learning)
+        learning.change_schema(settings, LAST)
+        return Rebuild(learning, settings, self.arms, self.erased)
+
+    def change_settings(
+        self,
+        change: Mapping[str, Any],
+        ledger: Ledger,
+        seq: int,
+        slices: int,
+        rebuild: Rebuild | None = None,
+    ) -> None:
+        """Settings change by record `seq`: {name: [before, after]}. Where fields of contexts come
+        and go, the policy is built anew."""
+        before = self.settings
+        self.settings = replace(before, **{name: pair[1] for name, pair in change.items()})
+        if self.settings.counts_missing and not before.counts_missing:
+            self.due = max(self.due, seq)  # decisions until now were promised no default
+        if "context" in change:
+            self.learning.change_schema(self.settings, seq)
+            if not self.stale:
+                rebuild = rebuild or self.rebuild(self.arms, self.settings)
+                rebuild.advance(ledger, seq - 1)
+                self.learning = rebuild.finish(self.learning, self.decisions, slices)
+        else:
+            self.learning.with_settings(self.settings)
         self._bounds()
 
     def upgrade(
@@ -242,6 +295,8 @@ class AgentState:
             self.change_arms(json.loads(record.body), ledger, record.seq - 1, slices)
         elif record.kind in (Kind.FREEZE, Kind.UNFREEZE):
             self.frozen = record.kind is Kind.FREEZE
+        elif record.kind is Kind.SETTINGS:
+            self.change_settings(json.loads(record.body), ledger, record.seq, slices)
         elif record.kind is Kind.NOTE:
             self.latest = record.at
 
@@ -289,14 +344,16 @@ class AgentState:
 
     def _bounds(self) -> None:
         self._least, self._most = np.zeros(self.arms.room), np.ones(self.arms.room)
-        founders: Sequence[Any] = self.settings.arms
-        for place, arm in enumerate(founders):
-            self._least[place], self._most[place] = self.settings.share_bounds.get(
-                arm[0], (0.0, 1.0)
-            )
+        for label, bounds in self.settings.share_bounds.items():
+            place = self._place(label)
+            self._least[place], self._most[place] = bounds
         self._unbounded = self.settings.min_share == 0.0 and not self.settings.share_bounds
         wanted = self.settings.control_arm
-        self.control_place = None if wanted is None else [arm[0] for arm in founders].index(wanted)
+        self.control_place = None if wanted is None else self._place(wanted)
+
+    def _place(self, label: str) -> int:
+        founders = self.founders
+        return founders.index(label) if label in founders else self.arms.place(label)
 
     def take(self) -> Callable[[], Snapshot]:
         """The whole state as it is now, made ready for saving by the call that is returned; work
@@ -312,6 +369,8 @@ class AgentState:
             "due": self.due,
             "erased": [list(span) for span in self.erased],
         }
+        if self.settings is not self.founding:
+            taken["settings"] = {name: getattr(self.settings, name) for name in CHANGEABLE}
         return lambda: {**taken, "learning": learning()}
 
     def restore(self, snapshot: Snapshot) -> bool:
@@ -320,6 +379,7 @@ class AgentState:
             raise SnapshotError(
                 f"the agent's snapshot has the format {snapshot.get('format')}, not {FORMAT}"
             )
+        self.settings = replace(self.settings, **snapshot.get("settings", {}))
         self.arms = Arms.restored(snapshot["arms"])
         self.learning = Learning(self.settings, self.clock, self.arms)
         fits = self.learning.restore(snapshot["learning"])

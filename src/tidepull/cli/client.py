@@ -178,6 +178,18 @@ def rename(
 
 
 @client_app.command()
+def change(
+    context: Context,
+    agent: str = _AGENT,
+    settings: str = Argument(help="""The settings, as '{"control": 0.1}'."""),
+) -> None:
+    """Change settings: control, control_arm, min_share, reward_within, context and others."""
+    changes = _agent(context, agent).change(**(json_object(settings, "SETTINGS") or {}))
+    for name, (before, after) in changes.items():
+        say(f"{name}: {before} -> {after}")
+
+
+@client_app.command()
 def freeze(context: Context, agent: str = _AGENT) -> None:
     """Stop learning; decisions go on."""
     _agent(context, agent).freeze()

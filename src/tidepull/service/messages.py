@@ -46,6 +46,17 @@ class Strict(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tru
     """A body in which nothing unknown is overlooked."""
 
 
+Fields = Annotated[
+    dict[
+        Label,
+        Literal["number", "text", "boolean", "moment", "tags"]
+        | Annotated[list[Text], Meta(min_length=1, max_length=MOST_TAGS)]
+        | dict[str, Any],
+    ],
+    Meta(max_length=MOST_FIELDS),
+]
+
+
 class PolicyChoice(Strict):
     """A policy and its parameters."""
 
@@ -63,18 +74,7 @@ class NewAgent(Strict):
         Annotated[list[Label], Meta(min_length=1, max_length=4096)]
         | Annotated[dict[Label, Values], Meta(min_length=1, max_length=4096)]
     )
-    context: (
-        Annotated[
-            dict[
-                Label,
-                Literal["number", "text", "boolean", "moment", "tags"]
-                | Annotated[list[Text], Meta(min_length=1, max_length=MOST_TAGS)]
-                | dict[str, Any],
-            ],
-            Meta(max_length=MOST_FIELDS),
-        ]
-        | None
-    ) = None
+    context: Fields | None = None
     policy: Text | PolicyChoice | None = None
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     timezone: Text | None = None
@@ -89,6 +89,27 @@ class NewAgent(Strict):
     default_reward: Number | None = None
     on_duplicate: Literal["refuse", "add", "replace"] | None = None
     retention: Seconds | None = None
+
+
+class SettingsBody(Strict):
+    """Settings to change; what is left out stays. `context` has all fields: those that it does not
+    have are dropped. `unset` takes settings back."""
+
+    control: Chance | None = None
+    control_arm: Label | None = None
+    min_share: Chance | None = None
+    share_bounds: Annotated[dict[Label, tuple[Chance, Chance]], Meta(max_length=4096)] | None = None
+    reward_within: Seconds | None = None
+    default_reward: Number | None = None
+    retention: Seconds | None = None
+    context: Fields | None = None
+    unset: list[Literal["control_arm", "reward_within", "default_reward", "retention"]] = []
+
+
+class SettingsChanged(Struct, kw_only=True):
+    """What changed: the values before and after."""
+
+    changes: dict[str, tuple[Any, Any]]
 
 
 class ChooseBody(Strict):
@@ -204,6 +225,8 @@ class StateShown(Struct, kw_only=True):
     control: float
     control_arm: str | None
     min_share: float
+    share_bounds: dict[str, list[float]]
+    retention: float | None
     reward_within: float | None
     default_reward: float | None
     on_duplicate: str
