@@ -24,6 +24,7 @@ from tidepull import state as snapshots
 from tidepull.agent.clock import HELD, Clock, Jump
 from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
 from tidepull.agent.ledger.base import PAGES, Ledger
+from tidepull.agent.loading import load_state, replay
 from tidepull.agent.rebuild import Rebuild, Spans, is_within
 from tidepull.agent.records import (
     Kind,
@@ -35,7 +36,7 @@ from tidepull.agent.records import (
 )
 from tidepull.agent.schema import plain_context, require_same_kind
 from tidepull.agent.settings import CHANGEABLE, AgentSettings
-from tidepull.agent.state import AgentState, DecisionInputs, load_state, replay
+from tidepull.agent.state import AgentState, DecisionInputs
 from tidepull.errors import (
     ArmError,
     ConflictError,
