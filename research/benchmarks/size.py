@@ -1,7 +1,7 @@
 """How large tidepull is: files, lines, code and documentation of each package.
 
 Code is every line with a token that is neither a comment nor part of a docstring; documentation is
-every line of a docstring or of a comment that stands alone.
+every line of a docstring.
 
 python -m research.benchmarks.size [FOLDER]
 """
@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 SOURCE = Path(__file__).parents[2] / "src" / "tidepull"
-_LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+_NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+_NO_CODE.add(tokenize.ENDMARKER)
 
 
 class Size(NamedTuple):
@@ -42,16 +43,13 @@ def docstring_lines(tree: ast.Module) -> set[int]:
 def measure(path: Path) -> Size:
     """Counts of one file."""
     docstrings = docstring_lines(ast.parse(path.read_bytes()))
-    code, comments = set[int](), set[int]()
+    code: set[int] = set()
     with tokenize.open(path) as file:
         for token in tokenize.generate_tokens(file.readline):
-            if token.type == tokenize.COMMENT:
-                comments.add(token.start[0])
-            elif token.type not in _LAYOUT:
+            if token.type not in _NO_CODE:
                 code.update(range(token.start[0], token.end[0] + 1))
-    code -= docstrings
     lines = len(path.read_text(encoding="utf-8").splitlines())
-    return Size(1, lines, len(code), len(docstrings | (comments - code)))
+    return Size(1, lines, len(code - docstrings), len(docstrings))
 
 
 def measure_packages(folder: Path) -> dict[str, Size]:

@@ -39,8 +39,8 @@ from tidepull.paper.studies import (
 from tidepull.paper.table import HEADS, chosen_table, full_length, overview
 from tidepull.paper.verdicts import Claim, lines_table, verdicts_table
 from tidepull.reporting import figures, published, result_tables
-from tidepull.reporting.comparison import verdict
 from tidepull.reporting.frames import Frame, Study, archived_frame, load_frame
+from tidepull.reporting.published import verdict
 from tidepull.reporting.result_tables import halving_table, trials_text
 from tidepull.reporting.stats import sensitivities, summarise
 from tidepull.reporting.tables import Cell, Table, duration, number, provenance, to_markdown

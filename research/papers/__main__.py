@@ -15,7 +15,7 @@ from pathlib import Path
 from research.papers.page import FOLDER, PAGE, page
 from tidepull.experiments.archive import gathered, known_rewards, read_archive, write_archive
 from tidepull.experiments.executors import InProcess
-from tidepull.experiments.rows import load_rows, read_plans
+from tidepull.experiments.rows import load_rows, plan_of, read_plans, write_plan
 from tidepull.experiments.runner import prepare, start, sweep, without_known
 from tidepull.experiments.spec import TrialSpec
 from tidepull.experiments.store import Store
@@ -73,7 +73,10 @@ def main() -> None:
     store = Store.create(Path(f"{options.out}-quick") if options.quick else options.out)
     for suite in suites():
         chosen = quick(suite) if options.quick else suite
-        if chosen is not None and not options.no_play:
+        if chosen is None:
+            continue
+        write_plan(store, plan_of(chosen.name, chosen.text, chosen.specs))
+        if not options.no_play:
             play(chosen, store, options.only, Path("none") if options.quick else RESULTS)
     if options.quick:
         print(page(load_frame([store])))

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tidepull.reporting.frames import Frame, Group
+from tidepull.reporting.stats import mean_interval
 from tidepull.reporting.tables import provenance
 
 FOLDER = Path(__file__).parent
@@ -25,9 +29,42 @@ def page(frame: Frame) -> str:
     gaps = len(frame.gaps.missing) + len(frame.gaps.failed)
     missing = [f"**{gaps:,} trials of the suites are not played yet.**"] if gaps else []
     parts = [content["introduction"], *missing, *(section(one, frame) for one in content["papers"])]
-    lines = "\n".join(f"- {said}" for said in provenance(frame, names=False))
-    end = f"## Where it was played\n\n{lines}"
-    return "\n\n".join(["# Other papers' tables", *parts, end]) + "\n"
+    lines = [*provenance(frame, names=False), f"Version of `tide`: {tide_versions(frame)}"]
+    end = "## Where it was played\n\n" + "\n".join(f"- {said}" for said in lines)
+    behind = "## Where `tide` is behind a paper's method\n\n" + "\n".join(
+        ahead(content["papers"], frame)
+    )
+    return "\n\n".join(["# Other papers' tables", *parts, behind, end]) + "\n"
+
+
+def ahead(papers: list[Paper], frame: Frame) -> Iterator[str]:
+    """Worlds in which a paper's method has less regret, beyond noise: the 95% interval of the
+    paired difference lies above 0."""
+    yield "| world | method | its regret | `tide`'s | difference, 95% |\n|---|---|---:|---:|---:|"
+    methods = {suite: paper["methods"] for paper in papers for suite in paper["suites"]}
+    for study in frame.studies:
+        own = study.group("tide")
+        for name in methods.get(study.suite, []) if own else []:
+            group = study.group(name)
+            theirs = dict(zip(group.worlds, group.regrets, strict=True)) if group else {}
+            pairs = np.array(
+                [
+                    (regret, theirs[world])
+                    for world, regret in zip(own.worlds, own.regrets, strict=True)
+                    if world in theirs
+                ]
+            )
+            low, high = mean_interval(pairs[:, 0] - pairs[:, 1]) if len(pairs) > 1 else (0.0, 0.0)
+            if low > 0:
+                mine, other = pairs.mean(axis=0)
+                yield f"| {study.problem} | `{name}` | {other:.1f} | {mine:.1f} | {low:.1f} to {high:.1f} |"
+
+
+def tide_versions(frame: Frame) -> str:
+    """Of its registry entry, as the trials say."""
+    rows = (row for study in frame.studies for group in study.groups for row in group.rows)
+    found = {json.loads(row.code).get("policy_version", 1) for row in rows if row.policy == "tide"}
+    return ", ".join(map(str, sorted(found))) or "not played"
 
 
 def section(paper: Paper, frame: Frame) -> str:

@@ -328,11 +328,9 @@ def _fits(value: Any, option: Any) -> bool:
 
 
 def _numbers(value: Any) -> list[Any]:
-    return (
-        [number for item in value for number in _numbers(item)]
-        if isinstance(value, tuple)
-        else [value]
-    )
+    if isinstance(value, tuple):
+        return [number for item in value for number in _numbers(item)]
+    return [value]
 
 
 def _check(f: Field[Any], value: Any, hint: Any) -> None:

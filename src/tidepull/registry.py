@@ -25,14 +25,8 @@ T = TypeVar("T")
 Named: TypeAlias = str | tuple[str, Mapping[str, Any]]
 
 _GUESTS = "tidepull.integrations.external."
-GUESTS = {
-    "bayesianbandits": _GUESTS + "bayesianbandits",
-    "gittins": _GUESTS + "gittins",
-    "mabwiser": _GUESTS + "mabwiser",
-    "river": _GUESTS + "river",
-    "smpy": _GUESTS + "smpybandits",
-    "vw": _GUESTS + "vowpal_wabbit",
-}
+GUESTS = {name: _GUESTS + name for name in ("bayesianbandits", "gittins", "mabwiser", "river")}
+GUESTS |= {"smpy": _GUESTS + "smpybandits", "vw": _GUESTS + "vowpal_wabbit"}
 """What ids of guests begin with, up to the first hyphen, and the module that registers them."""
 
 

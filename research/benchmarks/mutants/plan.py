@@ -92,7 +92,6 @@ TARGETS = (
     Target(("posteriors/kernels.py",), _POSTERIORS, _SLOW_POSTERIORS, jit=False),
     Target(
         (
-            "posteriors/beta.py",
             "posteriors/linear_models.py",
             "posteriors/forgetting.py",
             "posteriors/linear_gaussian.py",

@@ -6,6 +6,7 @@ step that fails leaves the state dirty: the next call reads it from the ledger a
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 import os
@@ -34,13 +35,20 @@ from tidepull.agent.insight import (
     Insight,
     status_of,
 )
-from tidepull.agent.ledger import ledger_at
+from tidepull.agent.ledger import is_new_file, ledger_at
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.ledger_check import LedgerCheck, check_ledger
+from tidepull.agent.ledger_check import LedgerCheck, Scrub, check_ledger
 from tidepull.agent.lift import Lift
+from tidepull.agent.limits import require_affordable_settings
 from tidepull.agent.log import LogReader
 from tidepull.agent.records import Choice, DecisionGroup, Kind
-from tidepull.agent.settings import CHANGEABLE, AgentSettings, load_settings, plain_settings
+from tidepull.agent.settings import (
+    CHANGEABLE,
+    AgentSettings,
+    load_settings,
+    new_settings,
+    plain_settings,
+)
 from tidepull.errors import LedgerError, ParameterError, RewardError, TidepullError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
@@ -211,9 +219,17 @@ class Agent:
         self._closed = False
         self._every, self._mode = snapshot_every, training
         self._background = Background(self)
+        if arms is not None and isinstance(path, str | os.PathLike) and is_new_file(path):
+            require_affordable_settings(new_settings(_without_none(given), str(path)))
         ledger, self._where = ledger_at(path, read_only=read_only, create=arms is not None)
         try:
-            settings, salt = load_settings(ledger, given, self._where, read_only=read_only)
+            settings, salt = load_settings(
+                ledger,
+                given,
+                self._where,
+                read_only=read_only,
+                require=require_affordable_settings,
+            )
             clock = Clock(settings.timezone, SteadyTime(ledger.now) if now is None else now)
             self._commands = CommandHandler(
                 ledger, settings, salt, clock, self._where, read_only=read_only
@@ -234,13 +250,13 @@ class Agent:
             self._background.wake()
 
     @classmethod
-    def memory(cls, **given: Any) -> Self:
+    def memory(cls, **settings: Any) -> Self:
         """Make an agent without a file, for tests and notebooks.
 
         Parameters
         ----------
-        **given
-            Settings of `Agent`.
+        **settings
+            Settings of `Agent`, all but `path`.
 
         Returns
         -------
@@ -252,7 +268,7 @@ class Agent:
         >>> Agent.memory(arms=["a", "b"], policy="random").arms
         ['a', 'b']
         """
-        return cls(None, **given)
+        return cls(None, **settings)
 
     # ---- deciding
 
@@ -321,6 +337,35 @@ class Agent:
                 inputs = commands.check_inputs(context, arms, subject, at, baseline=baseline)
                 pending = commands.decide(*inputs, id)
             return self._decision_of(pending), commands.number_to_wait_for(pending.record.seq)
+
+    def choose_many(self, contexts: Sequence[Mapping[str, Any] | None]) -> list[Decision]:
+        """Make one decision for each context, all or none, in one commit.
+
+        Parameters
+        ----------
+        contexts : sequence of mapping
+            One context for each decision.
+
+        Returns
+        -------
+        list of Decision
+            The decisions, in the order of the contexts.
+
+        Raises
+        ------
+        ContextError
+            If a value does not fit its field; the message names the decision.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(arms=["a", "b"], context={"age": float}, policy="random")
+        >>> len(agent.choose_many([{"age": 31}, {"age": 52}]))
+        2
+        """
+        decisions, seq = self.choose_ahead([Request(context) for context in contexts])
+        self._commands.flush(seq)
+        self._afterwards()
+        return decisions
 
     # ---- rewards
 
@@ -734,7 +779,7 @@ class Agent:
             "share_bounds": share_bounds, "reward_within": reward_within,
             "default_reward": default_reward, "retention": retention, "context": context,
         }  # fmt: skip
-        wanted = plain_settings({name: value for name, value in given.items() if value is not None})
+        wanted = plain_settings(_without_none(given))
         for name in unset:
             if name not in ("control_arm", "reward_within", "default_reward", "retention"):
                 raise ParameterError(f"unset: {name!r} cannot be taken back")
@@ -882,6 +927,8 @@ class Agent:
     def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
         """Return all decisions as a table, one row each, with their rewards.
 
+        Subjects are salted hashes.
+
         Parameters
         ----------
         kind : {"pandas", "polars", "rows"}, default: "pandas"
@@ -892,7 +939,9 @@ class Agent:
         DataFrame or list of dict
             The table.
         """
-        return self._look(lambda insight: table.frame(self.rows_aside(insight), kind))
+        return self._look(
+            lambda insight: table.frame(self.rows_aside(insight), kind, insight.moments)
+        )
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write all decisions to a file.
@@ -979,6 +1028,25 @@ class Agent:
         if before is not None:
             upto = insight.last_before(self._commands.clock.read(before))
         return table.rows(insight, self._commands.ledger, self._commands.decisions.id, upto)
+
+    def scrub(self, scrub: Scrub, count: int) -> tuple[int, list[int]]:
+        """Check the hashes of some more records.
+
+        Parameters
+        ----------
+        scrub : Scrub
+            How far the check has come.
+        count : int
+            Number of records to check.
+
+        Returns
+        -------
+        count : int
+            Number of records that were checked.
+        damaged : list of int
+            Numbers of records that are not as they were written.
+        """
+        return scrub.step(self._commands.ledger, count)
 
     def state(self) -> AgentStatus:
         """Return the settings of the agent, its arms and its counts."""
@@ -1163,8 +1231,10 @@ class Agent:
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Whether `snapshot_every` records were written since the last snapshot. One that could
-        not be written is due again after a twentieth of them."""
+        """Whether `snapshot_every` records were written since the last snapshot.
+
+        One that could not be written is due again after a twentieth of them.
+        """
         commands = self._commands
         waits = commands.tried > commands.saved
         if waits and commands.ledger.last - commands.tried <= self._every // 20:
@@ -1285,16 +1355,32 @@ class Agent:
         return self._commands.settings
 
 
+def _memory_signature() -> inspect.Signature:
+    """What `Agent.memory` takes: all but the path."""
+    whole = inspect.signature(Agent.__init__)
+    return whole.replace(
+        parameters=[one for one in whole.parameters.values() if one.name != "path"],
+        return_annotation="Agent",
+    )
+
+
+Agent.memory.__func__.__signature__ = _memory_signature()  # type: ignore[attr-defined]
+
+
+def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def follow_settings(agent: Agent, given: Mapping[str, Any], *, retire_missing: bool) -> None:
     """Change an agent that is there as the arguments of `Agent` say: arms and fields that are
     missing stay, so that programs of two versions can open it in turn."""
-    wanted = plain_settings({name: value for name, value in given.items() if value is not None})
+    wanted = plain_settings(_without_none(given))
     labels = {arm.label: arm for arm in agent._commands.state.arms}
     arms = dict(wanted.pop("arms", ()))
     for label, features in arms.items():
         if label not in labels:
             agent.add(label, features)
-        elif features != labels[label].features:
+        elif features != labels[label].features and not agent.describes:
             raise ParameterError(f"{agent.where}: the arm '{label}' has other features")
     if retire_missing and arms:
         for label in agent.arms:

@@ -1,7 +1,7 @@
 """Clients of `tidepull serve`, waiting (`Client`) and asynchronous (`AsyncClient`); extra `serve`.
 
-Connections are kept and shared. What fails on the way is tried again, and counts once all the same:
-every decision has an id, every reward a key.
+Connections are kept and shared. What fails on the way is tried again within one deadline, and counts
+once all the same: every decision has an id, every reward a key.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from tidepull.agent import requests
-from tidepull.agent.requests import AgentRequests, HttpRequest, TimeLike, pause
-from tidepull.errors import MissingExtraError, ParameterError, ServiceError
+from tidepull.agent.attempts import Attempts, ClientSettings
+from tidepull.agent.requests import AgentRequests, HttpRequest, TimeLike
+from tidepull.errors import MissingExtraError, ServiceError
 
 try:
     import httpx
@@ -27,46 +28,26 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _Settings:
-    """The settings that both clients share."""
-
-    def __init__(
-        self,
-        url: str | Sequence[str],
-        token: str | None,
-        timeout: float,
-        retries: int,
-        transport: Any,
-    ) -> None:
-        headers = {"user-agent": "tidepull"} | (
-            {} if token is None else {"authorization": f"Bearer {token}"}
-        )
-        self.retries = retries
-        self.addresses = _Addresses(url)
-        self.http: dict[str, Any] = {"headers": headers, "timeout": timeout}
-        if transport is not None:
-            self.http["transport"] = transport
+def _http_settings(token: str | None, transport: Any) -> dict[str, Any]:
+    headers = {"user-agent": "tidepull"} | (
+        {} if token is None else {"authorization": f"Bearer {token}"}
+    )
+    return {"headers": headers} | ({} if transport is None else {"transport": transport})
 
 
-class _Addresses:
-    """Where a service can be reached; the next one is taken when one fails."""
+class _TimeLeft(dict[str, float]):
+    """The timeouts of httpx, each as long as the deadline leaves when it begins."""
 
-    def __init__(self, url: str | Sequence[str]) -> None:
-        given = [url] if isinstance(url, str) else list(url)
-        if not given:
-            raise ParameterError("url must be an address, or a list of at least one")
-        self._urls = [one.rstrip("/") for one in given]
-        self._now = 0
+    def __init__(self, attempts: Attempts) -> None:
+        self._end = time.monotonic() + attempts.left
 
-    def of(self, path: str) -> str:
-        """The address of a path."""
-        return self._urls[self._now] + path
+    def get(self, _: str, default: Any = None) -> float:
+        return max(0.001, self._end - time.monotonic())
 
-    def next(self, attempt: int, after: str | None) -> float:
-        """Go on with the next one; how long to wait before. One that was not tried yet is asked at
-        once."""
-        self._now = (self._now + 1) % len(self._urls)
-        return 0.0 if attempt + 1 < len(self._urls) else pause(attempt + 1 - len(self._urls), after)
+    def require(self) -> None:
+        """An error when no time is left."""
+        if time.monotonic() > self._end:
+            raise httpx.ReadTimeout("the deadline passed")
 
 
 class Client:
@@ -78,10 +59,17 @@ class Client:
         Address of the service, or several: the next one is used when one does not answer.
     token : str, optional
         Token of the service (`tidepull token`).
-    timeout : float, default: 10.0
-        Seconds to wait for an answer.
+    timeout : float, default: 2.0
+        Seconds within which a decision or a reward must be answered, repetitions included.
+    long_timeout : float, default: 60.0
+        The same for all other requests, such as making an agent or an export.
     retries : int, default: 4
         How often a request is repeated, where a repetition is safe.
+    breaker : int, default: 5
+        Number of requests in a row without an answer after which the service is not asked for
+        `cooldown` seconds. 0 asks it always.
+    cooldown : float, default: 5.0
+        Seconds after which one request tries whether the service is back.
     transport : httpx.BaseTransport, optional
         Transport of `httpx`, for tests.
 
@@ -106,13 +94,22 @@ class Client:
         url: str | Sequence[str],
         *,
         token: str | None = None,
-        timeout: float = 10.0,
+        timeout: float = 2.0,
+        long_timeout: float = 60.0,
         retries: int = 4,
+        breaker: int = 5,
+        cooldown: float = 5.0,
         transport: Any = None,
     ) -> None:
-        settings = _Settings(url, token, timeout, retries, transport)
-        self._retries, self._addresses = settings.retries, settings.addresses
-        self._http = httpx.Client(**settings.http)
+        self._settings = ClientSettings(
+            url,
+            timeout=timeout,
+            long_timeout=long_timeout,
+            retries=retries,
+            breaker=breaker,
+            cooldown=cooldown,
+        )
+        self._http = httpx.Client(**_http_settings(token, transport))
 
     def agent(self, name: str) -> RemoteAgent:
         """Return an agent of the service, without a request.
@@ -174,26 +171,44 @@ class Client:
         ServiceError
             If the service refuses the request, or cannot be reached.
         """
-        for attempt in range(self._retries + 1):
+        try:
+            return self._send(request)
+        except ServiceError as error:
+            return request.answer_failure(error)
+
+    def _send(self, request: HttpRequest[T]) -> T:
+        if request.known is not None:
+            return request.known
+        attempts = self._settings.begin(request)
+        while True:
             try:
-                answer = self._http.request(
-                    request.method,
-                    self._addresses.of(request.path),
-                    json=request.body,
-                    params=request.query,
-                )
+                answer, content = self._exchange(request, attempts)
             except httpx.TransportError as error:
-                if attempt == self._retries or not request.may_repeat(None, sent=_sent(error)):
-                    raise _unreachable(error) from error
-                time.sleep(self._addresses.next(attempt, None))
+                time.sleep(attempts.after_error(error, sent=_sent(error)))
                 continue
-            if attempt < self._retries and request.may_repeat(answer.status_code, sent=True):
-                time.sleep(self._addresses.next(attempt, answer.headers.get("retry-after")))
-                continue
-            return request.answer(
-                answer.status_code, answer.content, answer.headers.get("content-type", "")
-            )
-        raise AssertionError
+            wait = attempts.after_answer(answer.status_code, answer.headers.get("retry-after"))
+            if wait is None:
+                kind = answer.headers.get("content-type", "")
+                return request.answer(answer.status_code, content, kind)
+            time.sleep(wait)
+
+    def _exchange(
+        self, request: HttpRequest[T], attempts: Attempts
+    ) -> tuple[httpx.Response, bytes]:
+        """One attempt; the answer is read a part at a time, so that a slow one ends in time."""
+        left = _TimeLeft(attempts)
+        with self._http.stream(
+            request.method,
+            attempts.url,
+            json=request.body,
+            params=request.query,
+            extensions={"timeout": left},
+        ) as answer:
+            parts = []
+            for part in answer.iter_bytes():
+                parts.append(part)
+                left.require()
+        return answer, b"".join(parts)
 
     def close(self) -> None:
         """Close all connections."""
@@ -252,7 +267,7 @@ class RemoteAgent:
     explain = _blocking(AgentRequests.explain)
     lift = _blocking(AgentRequests.lift)
     state = _blocking(AgentRequests.state)
-    history = _blocking(AgentRequests.history)
+    chart = _blocking(AgentRequests.chart)
     heatmap = _blocking(AgentRequests.heatmap)
     waiting = _blocking(AgentRequests.waiting)
     freeze = _blocking(AgentRequests.freeze)
@@ -261,6 +276,28 @@ class RemoteAgent:
     export = _blocking(AgentRequests.export)
     forget = _blocking(AgentRequests.forget)
     delete = _blocking(AgentRequests.delete)
+
+    def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
+        """Return all decisions as a table, one row each, with their rewards.
+
+        A token with the scope admin is needed.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "rows"}, default: "pandas"
+            What to return.
+
+        Returns
+        -------
+        DataFrame or list of dict
+            The table, as `tidepull.Agent.history` returns it.
+        """
+        from tidepull.agent import table
+
+        rows = self.client.send(self.requests.rows())
+        fields = (self.client.send(self.requests.state()))["context"] or {}
+        dates = [name for name, field in fields.items() if field["kind"] == "Timestamp"]
+        return table.frame(rows, kind, dates)
 
     def compact(self, path: str | Path, before: TimeLike) -> int:
         """Move old decisions from the service to a file.
@@ -295,10 +332,17 @@ class AsyncClient:
         Address of the service, or several: the next one is used when one does not answer.
     token : str, optional
         Token of the service (`tidepull token`).
-    timeout : float, default: 10.0
-        Seconds to wait for an answer.
+    timeout : float, default: 2.0
+        Seconds within which a decision or a reward must be answered, repetitions included.
+    long_timeout : float, default: 60.0
+        The same for all other requests, such as making an agent or an export.
     retries : int, default: 4
         How often a request is repeated, where a repetition is safe.
+    breaker : int, default: 5
+        Number of requests in a row without an answer after which the service is not asked for
+        `cooldown` seconds. 0 asks it always.
+    cooldown : float, default: 5.0
+        Seconds after which one request tries whether the service is back.
     transport : httpx.AsyncBaseTransport, optional
         Transport of `httpx`, for tests.
 
@@ -322,13 +366,22 @@ class AsyncClient:
         url: str | Sequence[str],
         *,
         token: str | None = None,
-        timeout: float = 10.0,
+        timeout: float = 2.0,
+        long_timeout: float = 60.0,
         retries: int = 4,
+        breaker: int = 5,
+        cooldown: float = 5.0,
         transport: Any = None,
     ) -> None:
-        settings = _Settings(url, token, timeout, retries, transport)
-        self._retries, self._addresses = settings.retries, settings.addresses
-        self._http = httpx.AsyncClient(**settings.http)
+        self._settings = ClientSettings(
+            url,
+            timeout=timeout,
+            long_timeout=long_timeout,
+            retries=retries,
+            breaker=breaker,
+            cooldown=cooldown,
+        )
+        self._http = httpx.AsyncClient(**_http_settings(token, transport))
 
     def agent(self, name: str) -> AsyncRemoteAgent:
         """Return an agent of the service, without a request.
@@ -392,28 +445,33 @@ class AsyncClient:
         ServiceError
             If the service refuses the request, or cannot be reached.
         """
-        for attempt in range(self._retries + 1):
+        try:
+            return await self._send(request)
+        except ServiceError as error:
+            return request.answer_failure(error)
+
+    async def _send(self, request: HttpRequest[T]) -> T:
+        if request.known is not None:
+            return request.known
+        attempts = self._settings.begin(request)
+        while True:
             try:
-                answer = await self._http.request(
-                    request.method,
-                    self._addresses.of(request.path),
-                    json=request.body,
-                    params=request.query,
-                )
-            except httpx.TransportError as error:
-                if attempt == self._retries or not request.may_repeat(None, sent=_sent(error)):
-                    raise _unreachable(error) from error
-                await asyncio.sleep(self._addresses.next(attempt, None))
+                async with asyncio.timeout(attempts.left):
+                    answer = await self._http.request(
+                        request.method,
+                        attempts.url,
+                        json=request.body,
+                        params=request.query,
+                        timeout=None,
+                    )
+            except (httpx.TransportError, TimeoutError) as error:
+                await asyncio.sleep(attempts.after_error(error, sent=_sent(error)))
                 continue
-            if attempt < self._retries and request.may_repeat(answer.status_code, sent=True):
-                await asyncio.sleep(
-                    self._addresses.next(attempt, answer.headers.get("retry-after"))
-                )
-                continue
-            return request.answer(
-                answer.status_code, answer.content, answer.headers.get("content-type", "")
-            )
-        raise AssertionError
+            wait = attempts.after_answer(answer.status_code, answer.headers.get("retry-after"))
+            if wait is None:
+                kind = answer.headers.get("content-type", "")
+                return request.answer(answer.status_code, answer.content, kind)
+            await asyncio.sleep(wait)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -473,7 +531,7 @@ class AsyncRemoteAgent:
     explain = _awaiting(AgentRequests.explain)
     lift = _awaiting(AgentRequests.lift)
     state = _awaiting(AgentRequests.state)
-    history = _awaiting(AgentRequests.history)
+    chart = _awaiting(AgentRequests.chart)
     heatmap = _awaiting(AgentRequests.heatmap)
     waiting = _awaiting(AgentRequests.waiting)
     freeze = _awaiting(AgentRequests.freeze)
@@ -482,6 +540,28 @@ class AsyncRemoteAgent:
     export = _awaiting(AgentRequests.export)
     forget = _awaiting(AgentRequests.forget)
     delete = _awaiting(AgentRequests.delete)
+
+    async def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
+        """Return all decisions as a table, one row each, with their rewards.
+
+        A token with the scope admin is needed.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "rows"}, default: "pandas"
+            What to return.
+
+        Returns
+        -------
+        DataFrame or list of dict
+            The table, as `tidepull.Agent.history` returns it.
+        """
+        from tidepull.agent import table
+
+        rows = await self.client.send(self.requests.rows())
+        fields = (await self.client.send(self.requests.state()))["context"] or {}
+        dates = [name for name, field in fields.items() if field["kind"] == "Timestamp"]
+        return table.frame(rows, kind, dates)
 
     async def compact(self, path: str | Path, before: TimeLike) -> int:
         """Move old decisions from the service to a file.
@@ -510,7 +590,3 @@ class AsyncRemoteAgent:
 def _sent(error: Exception) -> bool:
     """Whether the request may have arrived."""
     return not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-
-
-def _unreachable(error: Exception) -> ServiceError:
-    return ServiceError(0, f"the service cannot be reached ({type(error).__name__}: {error})")

@@ -23,7 +23,9 @@ from tidepull import __version__
 from tidepull import state as snapshots
 from tidepull.agent.clock import HELD, Clock, Jump
 from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
+from tidepull.agent.learning import shape_of
 from tidepull.agent.ledger.base import PAGES, Ledger
+from tidepull.agent.limits import require_affordable
 from tidepull.agent.loading import load_state, replay
 from tidepull.agent.rebuild import Rebuild, Spans, is_within
 from tidepull.agent.records import (
@@ -34,7 +36,7 @@ from tidepull.agent.records import (
     unpack_outcomes,
     unpack_reward,
 )
-from tidepull.agent.schema import plain_context, require_same_kind
+from tidepull.agent.schema import Schema, plain_context, require_same_kind
 from tidepull.agent.settings import CHANGEABLE, AgentSettings
 from tidepull.agent.state import AgentState, DecisionInputs
 from tidepull.errors import (
@@ -179,7 +181,10 @@ class CommandHandler:
 
     def prepare_upgrade(self, policy: Named | None) -> Rebuild:
         """A policy to be made anew beside the one that decides."""
-        rebuild = self.state.rebuild(self.state.arms, self.settings.upgraded(policy))
+        settings, state = self.settings.upgraded(policy), self.state
+        if policy is not None:
+            require_affordable(settings, shape_of(settings, state.arms, state.learning.schema))
+        rebuild = state.rebuild(state.arms, settings)
         self.state.upgrading = rebuild
         return rebuild
 
@@ -613,6 +618,8 @@ class CommandHandler:
         arms = self.state.arms.apply(change)
         if arms.room == self.state.arms.room:
             return None
+        schema = self.state.learning.schema
+        require_affordable(self.settings, shape_of(self.settings, arms, schema))
         return self.state.rebuild(arms, self.settings)
 
     def change_arms(self, change: dict[str, Any], at: Any, rebuild: Rebuild | None) -> Record:
@@ -644,6 +651,9 @@ class CommandHandler:
         }
         settings = replace(state.settings, **{name: pair[1] for name, pair in change.items()})
         settings.require_labels([*state.founders, *(arm.label for arm in state.arms)])
+        if "context" in change:
+            schema = Schema(settings.context or {}, self.clock)
+            require_affordable(settings, shape_of(settings, state.arms, schema))
         return change, settings
 
     def _with_first_labels(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -670,15 +680,17 @@ class CommandHandler:
         change, _ = self.settings_change(wanted)
         if not change:
             return None
+        body = json.dumps(change).encode()
         self.flush()
         state, ledger = self.state, self.ledger
         with self._step():
             moment = self._moment(None)
             self.flush()
+            change = json.loads(body)  # as a replay has it
             state.change_settings(change, ledger, ledger.last + 1, state.slices, rebuild)
             self._next_due = -math.inf
             self._overdue.clear()
-            return self._append(Kind.SETTINGS, moment, body=json.dumps(change).encode())
+            return self._append(Kind.SETTINGS, moment, body=body)
 
     def hold(self, kind: Kind) -> Record:
         """Freeze or unfreeze."""

@@ -29,7 +29,8 @@ class Decision:
         Exact probability with which the arm was chosen, given the group.
     group : str
         "policy", "control" (the baseline, the control arm, or drawn uniformly), "warmup" (drawn
-        uniformly while the schema is guessed) or "imported" (learnt from a log).
+        uniformly while the schema is guessed), "imported" (learnt from a log) or "fallback" (chosen
+        by a client whose service did not answer).
     at : datetime
         Moment of the decision, with a time zone: the agent's, or UTC from a service.
     timestamp : float
@@ -52,6 +53,11 @@ class Decision:
     group: str
     at: datetime
     timestamp: float = field(repr=False)
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether a client returned it for want of an answer; no agent knows of it."""
+        return self.group == "fallback"
 
     @classmethod
     def from_seconds(

@@ -225,6 +225,9 @@ class Insight:
         self.room = state.arms.room
         self.labels = {place: arm.label for place, arm in enumerate(state.arms)}
         self.open = {place: arm.label for place, arm in enumerate(state.arms) if not arm.retired}
+        schema = state.learning.schema
+        fields = {} if schema is None else schema.fields
+        self.moments = {name for name, kind in fields.items() if isinstance(kind, Timestamp)}
         self._frozen, self._in_warmup = state.frozen, state.learning.policy is None
 
     def summarise_policy(self) -> PolicySummary:

@@ -63,13 +63,8 @@ class Learning:
         self.policy = self._build(schema)
 
     def _build(self, schema: Schema) -> Guarded:
-
-        observed = schema.width + (len(CALENDAR) if self._settings.time_features else 0)
-        width = self._arms.row_width(observed)
-        shape = ProblemShape(self._arms.room, 0 if width else observed, width)
-        return build_policy(
-            (self._settings.policy, self._settings.parameters), shape, seed=self._settings.seed
-        )
+        settings, shape = self._settings, shape_of(self._settings, self._arms, schema)
+        return build_policy((settings.policy, settings.parameters), shape, seed=settings.seed)
 
     def encode(self, cleaned: Mapping[str, Any], at: float) -> FloatArray:
         """What the policy sees of a context; what fields have seen moves on."""
@@ -354,6 +349,14 @@ class Learning:
         self.seen = {name: list(state) for name, state in snapshot["seen"].items()}
         self.first_round, self._unsure = int(snapshot["first_round"]), bool(snapshot["unsure"])
         return fits
+
+
+def shape_of(settings: AgentSettings, arms: Arms, schema: Schema | None) -> ProblemShape:
+    """What a policy is built for."""
+    observed = 0 if schema is None else schema.width
+    observed += len(CALENDAR) if settings.time_features else 0
+    width = arms.row_width(observed)
+    return ProblemShape(arms.room, 0 if width else observed, width)
 
 
 def quantise(shares: Sequence[float] | FloatArray) -> Any:

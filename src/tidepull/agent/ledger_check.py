@@ -179,15 +179,15 @@ class Scrub:
 
     def __init__(self) -> None:
         self._chain = Chain()
-        self._upto = 0
+        self.position = 0  # the last record that was checked
 
     def step(self, ledger: Ledger, count: int) -> tuple[int, list[int]]:
         """Check the next `count` records: how many there were, and which are damaged."""
         read, damaged = 0, list[int]()
-        for record in islice(ledger.tail(self._upto, ledger.safe), count):
-            read, self._upto = read + 1, record.seq
+        for record in islice(ledger.tail(self.position, ledger.safe), count):
+            read, self.position = read + 1, record.seq
             if not self._chain.fits(record):
                 damaged.append(record.seq)
         if read < count:
-            self._chain, self._upto = Chain(), 0
+            self._chain, self.position = Chain(), 0
         return read, damaged

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ AGAIN = (429, 503)
 
 UNSURE = (502, 504)
 """Statuses after which nobody knows whether it was done."""
+
+FAILING = (0, 429, 500, 502, 503, 504)
+"""Statuses (0: no answer) that say that the service is not well, not that the request is wrong."""
 
 LONGEST_WAIT = 10.0
 TimeLike = float | datetime | str
@@ -56,7 +60,9 @@ class RewardResult:
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest(Generic[T]):
-    """A request; `read` makes its answer. `repeatable`: to send it twice is to send it once."""
+    """A request; `read` makes its answer. `repeatable`: to send it twice is to send it once.
+    `quick`: somebody waits for it, so that it has the short deadline. `fallback` makes the answer
+    where the service has none; `known` is one for which the service is not asked."""
 
     method: str
     path: str
@@ -64,6 +70,15 @@ class HttpRequest(Generic[T]):
     body: Any = None
     query: dict[str, Any] | None = None
     repeatable: bool = True
+    quick: bool = False
+    fallback: Callable[[], T] | None = None
+    known: T | None = None
+
+    def answer_failure(self, error: ServiceError) -> T:
+        """The answer where the service is not well; an error that is the caller's stays one."""
+        if self.fallback is None or error.status not in FAILING:
+            raise error
+        return self.fallback()
 
     def answer(self, status: int, content: bytes, kind: str) -> T:
         """What the answer means; a `ServiceError` if it is a refusal."""
@@ -161,6 +176,11 @@ def reward_body(
     )
 
 
+def fallback_decision(body: Mapping[str, Any], arm: str) -> Decision:
+    """The decision of a client whose service does not answer; the service knows nothing of it."""
+    return Decision.from_seconds(body["id"], arm, 1.0, "fallback", time.time())
+
+
 _KINDS: dict[Any, str] = {
     float: "number",
     int: "number",
@@ -208,6 +228,7 @@ class AgentRequests:
         at: TimeLike | None = None,
         id: str | int | UUID | None = None,
         baseline: str | None = None,
+        fallback: str | None = None,
     ) -> HttpRequest[Decision]:
         """Choose an arm; the decision is durable when the answer is there.
 
@@ -225,6 +246,9 @@ class AgentRequests:
             Name of the decision. By default a random name is made.
         baseline : str, optional
             Arm that your present rule takes in this decision; the control group gets it.
+        fallback : str, optional
+            Arm to return where the service does not answer in time, or is not well. The decision
+            has the group "fallback", and its reward is not sent. By default that is an error.
 
         Returns
         -------
@@ -232,15 +256,25 @@ class AgentRequests:
             The arm with its exact propensity.
         """
         body = choice_body(context, arms, subject, at, id, baseline)
-        return self._post("choose", lambda answer: Decision.from_seconds(**answer), body)
+        return self._post(
+            "choose",
+            lambda answer: Decision.from_seconds(**answer),
+            body,
+            quick=True,
+            fallback=None if fallback is None else lambda: fallback_decision(body, fallback),
+        )
 
-    def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> HttpRequest[list[Decision]]:
+    def choose_many(
+        self, contexts: Sequence[Mapping[str, Any]], *, fallback: str | None = None
+    ) -> HttpRequest[list[Decision]]:
         """Make one decision for each context, all in one commit.
 
         Parameters
         ----------
         contexts : sequence of mapping
             One context for each decision.
+        fallback : str, optional
+            Arm of all decisions where the service does not answer in time; see `choose`.
 
         Returns
         -------
@@ -252,7 +286,15 @@ class AgentRequests:
         def read(answer: Any) -> list[Decision]:
             return [Decision.from_seconds(**decision) for decision in answer["decisions"]]
 
-        return self._post("choose/batch", read, {"decisions": bodies})
+        return self._post(
+            "choose/batch",
+            read,
+            {"decisions": bodies},
+            quick=True,
+            fallback=None
+            if fallback is None
+            else lambda: [fallback_decision(body, fallback) for body in bodies],
+        )
 
     def reward(
         self,
@@ -282,10 +324,13 @@ class AgentRequests:
         Returns
         -------
         bool
-            True if the reward is new, False if it is a duplicate.
+            True if the reward is new, False if it is a duplicate, or of a fallback.
         """
         body = reward_body(id, reward, at, key, also)
-        return self._post("reward", lambda answer: not answer["duplicate"], body)
+        known = False if isinstance(id, Decision) and id.is_fallback else None
+        return self._post(
+            "reward", lambda answer: not answer["duplicate"], body, quick=True, known=known
+        )
 
     def rewards(self, rewards: Mapping[str, float]) -> HttpRequest[list[RewardResult]]:
         """Report several rewards; each is accepted or refused on its own.
@@ -305,7 +350,7 @@ class AgentRequests:
         def read(answer: Any) -> list[RewardResult]:
             return [RewardResult(**result) for result in answer["rewards"]]
 
-        return self._post("rewards", read, {"rewards": bodies})
+        return self._post("rewards", read, {"rewards": bodies}, quick=True)
 
     def arms(self) -> HttpRequest[list[str]]:
         """Return the labels of the arms that can be chosen."""
@@ -412,7 +457,7 @@ class AgentRequests:
         """Return the settings of the agent, its arms and its counts."""
         return self._get("state", dict)
 
-    def history(
+    def chart(
         self, *, since: TimeLike | None = None, until: TimeLike | None = None, bins: int = 120
     ) -> HttpRequest[dict[str, Any]]:
         """Return decisions and rewards over time, by arm and group.
@@ -460,6 +505,14 @@ class AgentRequests:
         body = {"to": to.id if isinstance(to, Decision) else moment(to)}
         return self._post("rollback", _nothing, body, repeatable=False)
 
+    def rows(self) -> HttpRequest[list[dict[str, Any]]]:
+        """All decisions, as an export has them."""
+
+        def read(content: bytes) -> list[dict[str, Any]]:
+            return [json.loads(line) for line in content.splitlines()]
+
+        return self._get("export", read, format="jsonl")
+
     def export(self, path: str | Path, *, before: TimeLike | None = None) -> HttpRequest[None]:
         """Write all decisions to a file.
 
@@ -505,9 +558,9 @@ class AgentRequests:
         return HttpRequest("GET", f"{self._path}/{what}", read, query=without_none(**query))
 
     def _post(
-        self, what: str, read: Callable[..., T], body: Any = None, *, repeatable: bool = True
+        self, what: str, read: Callable[..., T], body: Any = None, **details: Any
     ) -> HttpRequest[T]:
-        return HttpRequest("POST", f"{self._path}/{what}", read, body, repeatable=repeatable)
+        return HttpRequest("POST", f"{self._path}/{what}", read, body, **details)
 
     def _change_arms(self, **change: Any) -> HttpRequest[list[str]]:
         return self._post("arms", _open, without_none(**change), repeatable=False)

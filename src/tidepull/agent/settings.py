@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from hashlib import blake2b
@@ -142,6 +142,13 @@ class AgentSettings:
         """What an upgrade may change, as its record has it."""
         return {name: getattr(self, name) for name in _OF_POLICY}
 
+    def changed_since(self, founding: AgentSettings) -> dict[str, Any]:
+        """The settings that are others now."""
+        now, then = (
+            {name: getattr(settings, name) for name in CHANGEABLE} for settings in (self, founding)
+        )
+        return {n: value for n, value in now.items() if json.dumps(value) != json.dumps(then[n])}
+
     @property
     def learns_when_due(self) -> bool:
         """Whether rewards are learnt when their time is over, not when they come."""
@@ -232,10 +239,15 @@ def _whole(name: str, value: Any, least: int, most: int) -> None:
 
 
 def load_settings(
-    ledger: Ledger, given: Mapping[str, Any], where: str, *, read_only: bool = False
+    ledger: Ledger,
+    given: Mapping[str, Any],
+    where: str,
+    *,
+    read_only: bool = False,
+    require: Callable[[AgentSettings], None] = lambda _: None,
 ) -> tuple[AgentSettings, bytes]:
-    """The settings and the salt of a ledger: written if it is new, else compared with what is given
-    (None: not)."""
+    """The settings and the salt of a ledger: written if it is new and `require` raises nothing, else
+    compared with what is given (None: not)."""
     written_by = ledger.read(RELEASE_KEY)
     if written_by is not None and is_newer(written_by):
         raise newer_store(where, written_by)
@@ -243,6 +255,7 @@ def load_settings(
     text, salt = ledger.read("settings"), ledger.read("salt")
     if text is None or salt is None:
         settings = new_settings(given, where)
+        require(settings)
         salt = _salt(settings.seed, given).hex()
         ledger.write({"settings": settings.text(), "salt": salt, RELEASE_KEY: __version__})
     else:

@@ -22,7 +22,7 @@ from tidepull.agent.learning import Learning, quantise
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.rebuild import Rebuild, is_within, teaches
 from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
-from tidepull.agent.settings import CHANGEABLE, AgentSettings
+from tidepull.agent.settings import AgentSettings
 from tidepull.errors import LedgerError, SnapshotError
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
@@ -368,8 +368,8 @@ class AgentState:
             "due": self.due,
             "erased": [list(span) for span in self.erased],
         }
-        if self.settings is not self.founding:
-            taken["settings"] = {name: getattr(self.settings, name) for name in CHANGEABLE}
+        if changed := self.settings.changed_since(self.founding):
+            taken["settings"] = changed
         return lambda: {**taken, "learning": learning()}
 
     def restore(self, snapshot: Snapshot) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ COLUMNS = (
     "propensity",
     "reward",
     "rewarded_at",
+    "subject",
     "context",
     "available",
     "chances",
@@ -66,7 +67,8 @@ def rows(
             "rewarded_at": None
             if paid_at != paid_at
             else insight.clock.datetime(paid_at).isoformat(),
-            "context": None if record.context is None else json.loads(record.context),
+            "subject": None if record.subject is None else record.subject.hex(),
+            "context": None if record.context is None else _context(insight, record.context),
             "available": [labels[place] for place in open_arms],
             "chances": {
                 labels[place]: round(int(choice.counts[place]) / 65535, 5) for place in open_arms
@@ -74,6 +76,14 @@ def rows(
             "baseline": None if choice.baseline < 0 else labels[choice.baseline],
             "also": insight.outcomes_of(record.seq) or None,
         }
+
+
+def _context(insight: Insight, stored: bytes) -> dict[str, Any]:
+    """A context as it was given: moments as text, not as seconds."""
+    context: dict[str, Any] = json.loads(stored)
+    for name in insight.moments & context.keys():
+        context[name] = insight.clock.datetime(context[name]).isoformat()
+    return context
 
 
 def write(path: Path, table: Iterator[dict[str, Any]]) -> int:
@@ -116,8 +126,9 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
                 raise DataError(f"{path}: line {number} cannot be read") from None
 
 
-def frame(table: Iterator[dict[str, Any]], kind: str) -> Any:
-    """A pandas or polars data frame with a column for every field of the context, or plain rows."""
+def frame(table: Iterable[dict[str, Any]], kind: str, fields: Iterable[str] = ()) -> Any:
+    """A pandas or polars data frame with a column for every field of the context, or plain rows;
+    `fields` of the context are moments."""
     flat = [_flat(row) for row in table]
     if kind == "rows":
         return flat
@@ -129,29 +140,24 @@ def frame(table: Iterator[dict[str, Any]], kind: str) -> Any:
         raise MissingExtraError(f"history as a {kind} table", "tables") from None
     names = list(dict.fromkeys(name for row in flat for name in row))
     columns = {name: [row.get(name) for row in flat] for name in names}
-    return _pandas(module, columns) if kind == "pandas" else _polars(module, columns)
+    dates = {"at", "rewarded_at", *(f"context.{name}" for name in fields)} & columns.keys()
+    return (_pandas if kind == "pandas" else _polars)(module, columns, dates)
 
 
-_MOMENTS = ("at", "rewarded_at")
-
-
-def _pandas(pandas: Any, columns: dict[str, list[Any]]) -> Any:
+def _pandas(pandas: Any, columns: dict[str, list[Any]], dates: set[str]) -> Any:
     moments: dict[str, Any] = {
-        name: pandas.to_datetime(columns[name], utc=True, format="ISO8601")
-        for name in _MOMENTS
-        if name in columns
+        name: pandas.to_datetime(columns[name], utc=True, format="ISO8601") for name in dates
     }
     return pandas.DataFrame({**columns, **moments})
 
 
-def _polars(polars: Any, columns: dict[str, list[Any]]) -> Any:
+def _polars(polars: Any, columns: dict[str, list[Any]], dates: set[str]) -> Any:
     """What is missing at first and a number later is a number: all rows say what a column is."""
     moments: dict[str, Any] = {
         name: polars.Series(name, columns[name], dtype=polars.String).str.to_datetime(
             time_zone="UTC"
         )
-        for name in _MOMENTS
-        if name in columns
+        for name in dates
     }
     numbers: dict[str, Any] = {
         name: polars.Series(name, columns[name], dtype=polars.Float64)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from typer import Argument, Context, Exit, Option, Typer
 
-from tidepull.cli.console import json_object, print_json, print_table, say
+from tidepull.cli.console import json_object, print_json, say, show_history
 
 if TYPE_CHECKING:
     import threading
@@ -79,13 +79,7 @@ def history(
 ) -> None:
     """The latest decisions and what they were worth."""
     with _opened(context) as agent:
-        rows, title = agent.history("rows")[-last:], agent.where
-    if json:
-        print_json(rows)
-        return
-    columns = ["id", "at", "arm", "group", "propensity", "reward"]
-    cells = [["" if row[name] is None else f"{row[name]}" for name in columns] for row in rows]
-    print_table(title, columns, cells, right=(4, 5))
+        show_history(agent.where, agent.history("rows")[-last:], json)
 
 
 @agent_app.command()

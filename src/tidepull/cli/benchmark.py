@@ -14,9 +14,10 @@ from tidepull.cli import options
 from tidepull.cli.console import print_json, say, show_table
 from tidepull.cli.sweep import sweep
 from tidepull.errors import InputError, MissingExtraError, WrongStoreError
+from tidepull.experiments.archive import is_archive
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite
-from tidepull.reporting.frames import load_frame
+from tidepull.reporting.frames import archived_frame, load_frame
 from tidepull.reporting.leaderboard import write_leaderboard
 from tidepull.reporting.submission import export_worlds, score_arms
 from tidepull.reporting.tables import Cell, Table, number
@@ -40,7 +41,9 @@ def benchmark(
     ),
     out: Path = Option(None, help="Store to write to. Default: out/tideline[-2][-quick]."),
     workers: options.Workers = None,
-    play: bool = Option(True, "--play/--no-play", help="Play what is missing, or only report."),
+    play: bool = Option(
+        True, "--play/--no-play", help="Play what is missing, or only report (also of an archive)."
+    ),
     partial: bool = Option(True, "--partial/--complete", help=options.PARTIAL_HELP),
     on: options.On = "local",
     address: options.Address = None,
@@ -62,7 +65,8 @@ def benchmark(
         raise WrongStoreError(
             f"there is no store {directory}; leave out --no-play to play Tideline into it"
         )
-    frame = load_frame([Store.open(directory)])
+    archived = not play and is_archive(directory)
+    frame = archived_frame(directory) if archived else load_frame([Store.open(directory)])
     line = tideline(frame)
     if not line.boards:
         raise InputError(
@@ -75,8 +79,9 @@ def benchmark(
         *(f"--module {path.name}" for path in module),
     ]
     command = " ".join(word for word in [*words, *(f"--policy {id}" for id in policy)] if word)
-    page = write_leaderboard(frame, line, directory / "leaderboard", command=command)
-    if docs is not None:
+    folder = docs if archived and docs is not None else directory / "leaderboard"
+    page = write_leaderboard(frame, line, folder, command=command)
+    if docs is not None and docs != folder:
         write_leaderboard(frame, line, docs, command=command)
     _show(line, json=json)
     say(f"the page: {page}")

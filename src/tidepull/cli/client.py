@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from typer import Argument, Context, Option, Typer
 
-from tidepull.cli.console import json_object, print_json, say
+from tidepull.cli.console import json_object, print_json, say, show_history
 from tidepull.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _client(context: Context) -> Client:
     from tidepull.agent.client import Client
 
     url, token = context.obj
-    client = Client(url.split(","), token=token)
+    client = Client(url.split(","), token=token, timeout=30.0, long_timeout=600.0)
     context.call_on_close(client.close)
     return client
 
@@ -146,12 +146,23 @@ def state(context: Context, agent: str = _AGENT) -> None:
 def history(
     context: Context,
     agent: str = _AGENT,
+    last: int = Option(20, "--last", min=1, help="How many of the latest decisions."),
+    json: bool = Option(False, "--json", help="Only JSON on stdout."),
+) -> None:
+    """The latest decisions and what they were worth."""
+    show_history(agent, _agent(context, agent).history("rows")[-last:], json)
+
+
+@client_app.command()
+def chart(
+    context: Context,
+    agent: str = _AGENT,
     since: str = Option(None, "--since", help="Start of the range."),
     until: str = Option(None, "--until", help="End of the range."),
     bins: int = Option(24, "--bins", min=1, max=1000, help="Number of intervals."),
 ) -> None:
     """Print decisions and rewards over time as JSON."""
-    print_json(_agent(context, agent).history(since=since, until=until, bins=bins))
+    print_json(_agent(context, agent).chart(since=since, until=until, bins=bins))
 
 
 @client_app.command()

@@ -130,3 +130,13 @@ def json_object(text: str | None, option: str) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise InputError(f"{option} must be a JSON object, got {text!r}")
     return value
+
+
+def show_history(title: str, rows: list[dict[str, Any]], json: bool) -> None:
+    """Decisions and what they were worth, as a table or as JSON."""
+    if json:
+        print_json(rows)
+        return
+    columns = ["id", "at", "arm", "group", "propensity", "reward"]
+    cells = [["" if row[name] is None else f"{row[name]}" for name in columns] for row in rows]
+    print_table(title, columns, cells, right=(4, 5))

@@ -13,9 +13,9 @@ from tidepull.cli.console import err, print_json, print_table, say
 from tidepull.cli.options import JSON
 from tidepull.errors import ParameterError, WrongStoreError
 from tidepull.experiments.store import Store
-from tidepull.reporting.build import FORMATS, ReportFiles, build_report
-from tidepull.reporting.comparison import ComparisonRow, verdict, versus_paper, versus_store
 from tidepull.reporting.frames import load_frame
+from tidepull.reporting.published import ComparisonRow, verdict, versus_paper, versus_store
+from tidepull.reporting.report import FORMATS, ReportFiles, build_report
 from tidepull.reporting.tables import interval, number, spread
 
 _KNOWN = ("svg", "pdf", "png")

@@ -43,8 +43,8 @@ from tidepull.paper.reproduce import (
 from tidepull.paper.theory.simulate import configurations
 from tidepull.paper.theory.tables import check_table
 from tidepull.paper.verdicts import Claim
-from tidepull.reporting.build import build_report
 from tidepull.reporting.frames import Frame
+from tidepull.reporting.report import build_report
 from tidepull.reporting.tables import duration
 
 WHERE: Literal["local", "here"] = "local"

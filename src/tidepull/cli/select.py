@@ -104,15 +104,12 @@ def _show(selection: Selection) -> None:
         ],
         right=(2, 3, 4),
     )
-    print_table(
-        "Default setting (highest mean normalised score)",
-        ["problems", "policy", "score", "setting"],
-        [
-            [f"{len(d.scores)} {d.kind}", d.name, f"{d.score:.3f}", d.setting]
-            for d in selection.default
-        ],
-        right=(2,),
-    )
+    rows = [
+        [f"{len(d.scores)} {d.kind}", d.name, f"{d.score:.3f}", d.setting]
+        for d in selection.default
+    ]
+    title = "Default setting (highest mean normalised score)"
+    print_table(title, ["problems", "policy", "score", "setting"], rows, right=(2,))
     for default in selection.default:
         if place := papers_place(default):
             say(f"{default.name}, {default.kind}: {place}")

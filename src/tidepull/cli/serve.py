@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from typer import Argument, Option, Typer
 
@@ -20,74 +22,109 @@ _TOKENS = Option(
 )
 
 
+def _option(default: Any, name: str, **given: Any) -> Any:
+    """An option that an environment variable can give too: `--db` is `TIDEPULL_DB`."""
+    variable = "TIDEPULL_" + name.removeprefix("--").replace("-", "_").upper()
+    return Option(default, name, envvar=variable, **given)
+
+
 def serve(
-    db: str = Option(
-        "agents",
+    db: str = _option(
+        None,
         "--db",
         metavar="DIR|URL",
-        help="The directory of the agents' files, or a postgresql:// URL.",
+        show_default="agents",
+        help="The directory of the agents' files, or a postgresql:// URL (TIDEPULL_DB_FILE: a file that holds it).",
     ),
-    host: str = Option(
+    host: str = _option(
         None,
         "--host",
         help="The address to listen on (default: 127.0.0.1; on Ray, each machine's own).",
     ),
-    port: int = Option(8000, "--port", min=0, max=65535, help="The port (0: any that is free)."),
-    tokens: Path = Option(
+    port: int = _option(8000, "--port", min=0, max=65535, help="The port (0: any that is free)."),
+    tokens: Path = _option(
         None,
         "--tokens",
         metavar="FILE",
         help="Hashed tokens (default: tokens.json in the directory).",
     ),
-    insecure: bool = Option(False, "--insecure", help="Let anybody in; on loopback only."),
-    quiet: bool = Option(False, "--quiet", help="No access log."),
-    log: Path = Option(
+    insecure: bool = _option(False, "--insecure", help="Let anybody in; on loopback only."),
+    quiet: bool = _option(False, "--quiet", help="No access log."),
+    log: Path = _option(
         None, "--log", metavar="FILE", help="The access log, JSON lines (default: stderr)."
     ),
-    audit: Path = Option(
+    audit: Path = _option(
         None,
         "--audit",
         metavar="FILE",
         help="What admins did, JSON lines (default: audit.jsonl in the directory).",
     ),
-    here: str = Option(
+    here: str = _option(
         "",
         "--here",
         metavar="URL",
         help="Where other services that share the database reach this one.",
     ),
-    personalizer: str = Option(
+    shard_secret: Path = Option(
+        None,
+        "--shard-secret",
+        metavar="FILE",
+        envvar="TIDEPULL_SHARD_SECRET_FILE",
+        help="What services that share a database prove themselves with, the same for all; TIDEPULL_SHARD_SECRET is "
+        "the secret itself (default: shard.secret beside the tokens, made if there is none).",
+    ),
+    personalizer: str = _option(
         None,
         "--personalizer",
         metavar="NAME",
         help="Take calls of Azure Personalizer's clients for this agent; it is made when the first one comes.",
     ),
-    requests: float = Option(
-        10_000.0, "--requests", min=1, help="Requests a second that one token may make."
+    requests: float = _option(
+        10_000.0,
+        "--requests",
+        min=1,
+        help="Requests a second that one token may make; every decision and reward of a batch counts.",
     ),
-    agents: int = Option(1000, "--agents", min=1, help="Agents that may be made."),
-    on: str = Option(
+    address_requests: float = _option(
+        20_000.0, "--address-requests", min=1, help="Requests a second that one address may make."
+    ),
+    under_way: int = _option(
+        2000, "--under-way", min=1, help="Requests that may be under way at a time."
+    ),
+    agents: int = _option(1000, "--agents", min=1, help="Agents that may be made."),
+    drain: float = _option(
+        3.0,
+        "--drain",
+        min=0,
+        help="Seconds after SIGTERM in which /readyz is 503 and the port is still open.",
+    ),
+    on: str = _option(
         "here", "--on", help="here, or ray: shards on a Ray cluster (docs/cluster.md)."
     ),
-    address: str = Option(
+    address: str = _option(
         None, "--address", help="The Ray cluster (default: the one of this machine)."
     ),
-    shards: int = Option(
+    shards: int = _option(
         None, "--shards", min=1, help="Shards on the cluster (default: one for each machine)."
     ),
 ) -> None:
     """Serve decisions over HTTP: many named agents, tokens, metrics (extra `serve`)."""
     try:
         from tidepull.service.auth import Limits
+        from tidepull.service.logs import message
         from tidepull.service.server import ServerConfig, prepare
         from tidepull.service.server import serve as run
     except ModuleNotFoundError:
         raise MissingExtraError("tidepull serve", "serve") from None
-    limits = Limits(requests=requests, agents=agents)
+    db = db or _from_file("TIDEPULL_DB_FILE") or "agents"
+    limits = Limits(
+        requests=requests, agents=agents, address_requests=address_requests, under_way=under_way
+    )
     host = host or ("" if on == "ray" else "127.0.0.1")
     config = ServerConfig(
-        db, host, port, tokens, insecure, quiet, log, audit, here, personalizer, limits
-    )
+        db, host, port, tokens, insecure, quiet, log, audit, here, personalizer, limits,
+        shard_secret=shard_secret, drain=drain, warm=True,
+    )  # fmt: skip
     if on == "ray":
         from tidepull.service.cluster import serve_on_ray
 
@@ -96,7 +133,22 @@ def serve(
     if on != "here" or address is not None or shards is not None:
         raise InputError("--on must be here or ray; --address and --shards are for --on ray")
     where = db.rpartition("@")[2] if "://" in db else db  # a URL may have a password in it
-    run(prepare(config), host, port, lambda url: say(f"listening on {url}; agents in {where}"))
+
+    def listening(url: str) -> None:
+        print(message(f"listening on {url}; agents in {where}").decode(), file=sys.stderr)
+
+    run(prepare(config), host, port, listening)
+
+
+def _from_file(variable: str) -> str | None:
+    """What is in the file that an environment variable names."""
+    named = os.environ.get(variable)
+    if not named:
+        return None
+    try:
+        return Path(named).read_text().strip()
+    except OSError as error:
+        raise InputError(f"{variable}: cannot read {named} ({error.strerror})") from None
 
 
 @token_app.command()

@@ -18,9 +18,15 @@ from tidepull.cli.trials import check_address, executor_for, ready, run_work, ti
 from tidepull.experiments.archive import known_rewards
 from tidepull.experiments.executors import LocalProcesses
 from tidepull.experiments.grid import rungs_text
-from tidepull.experiments.halving import HalvingRun, halving_of, matching_suite, search_rule
 from tidepull.experiments.runner import Progress, Work, estimator, prepare, start, without_known
-from tidepull.experiments.search import Agreement, agreements
+from tidepull.experiments.search import (
+    Agreement,
+    HalvingRun,
+    agreements,
+    halving_of,
+    matching_suite,
+    search_rule,
+)
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import Suite, load_suite
 from tidepull.reporting.tables import duration

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from typer import Argument, Option, Typer
 
@@ -106,14 +105,9 @@ def simulate(
     """Simulate the algorithm as analysed, and compare with the bound and every promise of the
     proof."""
     setting = LinearSetting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma, tight=tight)
-    values: dict[str, Any] = {
-        "adversary": adversary,
-        "noise": noise,
-        "error": error,
-        "inflate": inflate,
-    }
+    errors = {"noise": noise, "error": error, "inflate": inflate, "schedule": schedule}
     scenario = Scenario.from_mapping(
-        {**values, "schedule": schedule, "horizon": horizon, **_seeds(seeds)}
+        {"adversary": adversary, **errors, "horizon": horizon, **_seeds(seeds)}
     )
     picture = None if json and out is None else _picture(out or Path("theory.png"))
     runs = 1 + (sum(len(values) for _, values in _SWEEPS) if growth else 0)
@@ -181,11 +175,9 @@ def features(
     else:
         show_table(tables.features_table(f"{policy} on {problem}, seed {seed}", report))
         correlation = report["correlation"]
-        known = (
-            ""
-            if correlation is None
-            else f"; correlation of error and regret a round {correlation:.2f}"
-        )
+        known = ""
+        if correlation is not None:
+            known = f"; correlation of error and regret a round {correlation:.2f}"
         print(f"regret {report['regret']:.1f}{known}")
     if picture is not None:
         from tidepull.paper.theory import plots as theory_plots

@@ -201,18 +201,12 @@ def _show(
     sums = {name: summarise(np.array(values)) for name, values in rewards.items()}
     rows = [[name, number(s.mean).text, number(s.std).text] for name, s in sums.items()]
     late = f", {delay_words(space.delay)}" if space.delay != AT_ONCE else ""
-    print_table(
-        f"{space.policy} on {space.problem}{late}, unseen seeds",
-        ["setting", "mean reward", "std"],
-        rows,
-        right=(1, 2),
-    )
+    title = f"{space.policy} on {space.problem}{late}, unseen seeds"
+    print_table(title, ["setting", "mean reward", "std"], rows, right=(1, 2))
     low, high = gain.mean - gain.half_width, gain.mean + gain.half_width
-    sure = (
-        f" (95% interval {low:+.1f} to {high:+.1f}, same seeds)"
-        if gain.trials > 1
-        else " (a single seed)"
-    )
+    sure = " (a single seed)"
+    if gain.trials > 1:
+        sure = f" (95% interval {low:+.1f} to {high:+.1f}, same seeds)"
     say(f"tuned minus default: {gain.mean:+.1f}{sure}")
     say(", ".join(f"{name} = {value}" for name, value in best.parameters.items()))
     if best.horizon < space.horizon:

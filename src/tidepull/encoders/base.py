@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.encoders.history import History
-from tidepull.encoders.training import Slices, Trainer, finish
+from tidepull.encoders.training import History, Slices, Trainer, finish
 from tidepull.errors import ArmError, ContextError, RewardError
 from tidepull.protocols import Accept
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape

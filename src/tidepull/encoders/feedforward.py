@@ -9,10 +9,9 @@ import numpy as np
 
 from tidepull.encoders import kernels
 from tidepull.encoders.base import ContextReader, NetworkEncoder
-from tidepull.encoders.history import History
 from tidepull.encoders.layers import Init
 from tidepull.encoders.networks import FeedforwardNetwork, FeedforwardSettings, waves
-from tidepull.encoders.training import Slices, Trainer
+from tidepull.encoders.training import History, Slices, Trainer
 from tidepull.protocols import Accept
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 

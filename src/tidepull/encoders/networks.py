@@ -151,12 +151,8 @@ def _feedforward_weights(
         "third": layers.dense(rng, (second, third), scaled=scaled),
         "output": layers.dense(rng, (third,), scaled=scaled),
     }
-    biases = {
-        "phase_bias": np.zeros(waves),
-        "first_bias": np.zeros(first),
-        "second_bias": np.zeros(second),
-        "third_bias": np.zeros(third),
-    }
+    sizes = {"phase": waves, "first": first, "second": second, "third": third}
+    biases = {f"{name}_bias": np.zeros(size) for name, size in sizes.items()}
     return FlatWeights(weights, biases, dtype)
 
 
@@ -164,11 +160,7 @@ class RecurrentNetwork:
     """Weights, loss and gradients. Inputs are rows whose last column is 1 (see `History`)."""
 
     def __init__(
-        self,
-        n_inputs: int,
-        settings: RecurrentSettings,
-        rng: np.random.Generator,
-        dtype: Any,
+        self, n_inputs: int, settings: RecurrentSettings, rng: np.random.Generator, dtype: Any
     ) -> None:
         self.n_inputs, self.units = n_inputs, settings.units
         units = settings.units
@@ -269,9 +261,6 @@ def _recurrent_weights(
         "third": layers.dense(rng, (hidden, third), scaled=scaled),
         "output": layers.dense(rng, (third,), scaled=scaled),
     }
-    biases = {
-        "first_bias": np.zeros(first),
-        "gates_bias": np.zeros(4 * hidden),
-        "third_bias": np.zeros(third),
-    }
+    sizes = {"first": first, "gates": 4 * hidden, "third": third}
+    biases = {f"{name}_bias": np.zeros(size) for name, size in sizes.items()}
     return FlatWeights(weights, biases, dtype)

@@ -9,10 +9,9 @@ import numpy as np
 
 from tidepull.encoders import kernels
 from tidepull.encoders.base import ContextReader, NetworkEncoder
-from tidepull.encoders.history import NO_ROUND, History
 from tidepull.encoders.layers import Init
 from tidepull.encoders.networks import RecurrentNetwork, RecurrentSettings
-from tidepull.encoders.training import Slices, Trainer
+from tidepull.encoders.training import NO_ROUND, History, Slices, Trainer
 from tidepull.errors import ParameterError
 from tidepull.protocols import Accept
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot

@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidepull.encoders.base import ContextReader, HistoryEncoder
-from tidepull.encoders.history import History
-from tidepull.encoders.training import Slices
+from tidepull.encoders.training import History, Slices
 from tidepull.errors import MissingExtraError, ParameterError, TrainingError
 from tidepull.protocols import Accept
 from tidepull.state import generator_state, restore_generator
@@ -365,15 +364,9 @@ class TorchEncoder(HistoryEncoder):
 
     def _network_snapshot(self) -> Snapshot:
         moments = self._adam.state_dict()["state"]
-        return {
-            "module": {
-                name: _to_arrays(value) for name, value in self._module.state_dict().items()
-            },
-            "head": _to_arrays(self._head),
-            "adam": [
-                {name: _to_arrays(v) for name, v in moments[i].items()} for i in sorted(moments)
-            ],
-        }
+        module = {name: _to_arrays(value) for name, value in self._module.state_dict().items()}
+        adam = [{name: _to_arrays(v) for name, v in moments[i].items()} for i in sorted(moments)]
+        return {"module": module, "head": _to_arrays(self._head), "adam": adam}
 
     def _restore_network(self, snapshot: Snapshot) -> None:
         tensor = self._torch.tensor

@@ -81,11 +81,9 @@ def delay_text(value: Any) -> str:
     if isinstance(parsed, int):
         return str(parsed)
     numbers = [parsed.mean, parsed.lost] if parsed.lost else [parsed.mean]
-    return (
-        ":".join(["geometric", *(repr(n).removesuffix(".0") for n in numbers)])
-        if any(numbers)
-        else AT_ONCE
-    )
+    if not any(numbers):
+        return AT_ONCE
+    return ":".join(["geometric", *(repr(n).removesuffix(".0") for n in numbers)])
 
 
 def delay_slug(delay: str) -> str:

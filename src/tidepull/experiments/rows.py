@@ -151,13 +151,11 @@ class Plan:
 def plan_of(suite: str, text: str, specs: Iterable[TrialSpec]) -> Plan:
     """The plan of a suite's specs."""
     specs = list(specs)
-    trials = tuple(
-        Planned(
-            spec.hash, names["problem"], names["name"], names["setting"], spec.seed, spec.delay_text
-        )
-        for spec, names in zip(specs, map(names_of, specs), strict=True)
-    )
-    return Plan(suite, text, trials, specs[-1].modules if specs else ())
+    trials = []
+    for spec in specs:
+        _, problem, name, setting = names_of(spec).values()
+        trials.append(Planned(spec.hash, problem, name, setting, spec.seed, spec.delay_text))
+    return Plan(suite, text, tuple(trials), specs[-1].modules if specs else ())
 
 
 def write_plan(store: Store, plan: Plan) -> None:

@@ -57,12 +57,9 @@ class _Ours:
     def choose(self, arms: Sequence[Any], observation: FloatArray | None) -> Any:
         """One of these arms, by name."""
         names = self._known()
-        offered = {self._index(name) for name in arms}
-        available = (
-            None
-            if len(offered) == len(names)
-            else np.array([k in offered for k in range(len(names))])
-        )
+        offered, available = {self._index(name) for name in arms}, None
+        if len(offered) < len(names):
+            available = np.array([k in offered for k in range(len(names))])
         return names[self._policy(observation).choose(Context(observation, available=available))]
 
     def learn(self, name: Any, observation: FloatArray | None, reward: float) -> None:
@@ -307,11 +304,9 @@ class TidepullContextualPolicy(bandit.base.ContextualPolicy):
                 f"feature {wrong[0]!r} must be a number, got {context[wrong[0]]!r}; encode it "
                 "before"
             )
-        return (
-            np.array([float(context.get(name, 0.0)) for name in self._columns])
-            if self._columns
-            else None
-        )
+        if not self._columns:
+            return None
+        return np.array([float(context.get(name, 0.0)) for name in self._columns])
 
 
 def _scaled(scaler: Any, reward: float) -> float:

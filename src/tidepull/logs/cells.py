@@ -61,11 +61,8 @@ def times_of(column: Any, form: str = "") -> tuple[FloatArray, BoolArray, bool]:
         return dates, np.zeros(len(dates), bool), True
     cells = to_list(column)
     values, bad = _each(cells, to_time)
-    return (
-        values,
-        bad | np.isinf(values),
-        any(not _is_numeric(cell) for cell in cells if cell not in (None, "")),
-    )
+    dated = any(not _is_numeric(cell) for cell in cells if cell not in (None, ""))
+    return values, bad | np.isinf(values), dated
 
 
 def number_of(value: Any) -> float:

@@ -128,11 +128,8 @@ def interval(
     if _all_alike(scores):
         return float("nan"), float("nan")
     varied = scores if scores.noise is None else Scores(scores.top + scores.noise, scores.bottom)
-    values = (
-        _values(varied, length, count, resamples, np.random.default_rng(seed))
-        - varied.value
-        + scores.value
-    )
+    values = _values(varied, length, count, resamples, np.random.default_rng(seed))
+    values = values - varied.value + scores.value
     tail = (1 - level) / 2
     wide = math.sqrt(count / (count - 1)) * float(
         special.stdtrit(_freedom(varied, length, count), tail)

@@ -24,6 +24,7 @@ UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3), (1e8, 1.0))
 LATEST = 253_402_300_800.0
 """The first second that no calendar has: year 10000."""
 
+HOURS = tuple(f"{hour:02d}:00" for hour in range(24))
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -73,6 +74,18 @@ def local_seconds(times: FloatArray, zone: str) -> FloatArray:
     return local
 
 
+def hour_of(local: FloatArray) -> IntArray:
+    """The hour of the day, 0 to 23, of local seconds."""
+    hours: IntArray = np.floor(local / 3600).astype(np.int64) % 24
+    return hours
+
+
+def weekday_of(local: FloatArray) -> IntArray:
+    """The day of the week, 0 (Monday) to 6; 1 January 1970 was a Thursday."""
+    days: IntArray = (np.floor(local / 86_400).astype(np.int64) + 3) % 7
+    return days
+
+
 def _offset(seconds: float, where: ZoneInfo) -> float:
     offset = datetime.fromtimestamp(seconds, where).utcoffset()
     return 0.0 if offset is None else offset.total_seconds()
@@ -85,17 +98,13 @@ def slices(times: FloatArray, by: str, zone: str) -> tuple[IntArray, tuple[str, 
     (array([0, 1]), ('00:00', '01:00'))
     """
     local = local_seconds(times, zone)
-    days = np.floor(local / 86_400).astype(np.int64)
     if by == "day":
-        kinds, places = np.unique(days, return_inverse=True)
+        kinds, places = np.unique(np.floor(local / 86_400), return_inverse=True)
         return places, tuple(str(np.datetime64(int(day), "D")) for day in kinds)
     if by == "hour":
-        numbers, names = (
-            np.floor(local / 3600).astype(np.int64) % 24,
-            [f"{hour:02d}:00" for hour in range(24)],
-        )
+        numbers, names = hour_of(local), HOURS
     elif by == "weekday":
-        numbers, names = (days + 3) % 7, list(WEEKDAYS)  # 1 January 1970 was a Thursday
+        numbers, names = weekday_of(local), WEEKDAYS
     else:
         raise ParameterError(f"by must be 'day', 'hour' or 'weekday', got {by!r}")
     kinds, places = np.unique(numbers, return_inverse=True)

@@ -291,13 +291,9 @@ class _Player:
                 terms[n] = step(n, seen[n - start], expected[n - start])
         counted = np.flatnonzero(~np.isnan(terms))
         taken = np.array(self._taken, np.int64)
-        return Replay(
-            taken,
-            Scores(log.reward[taken], np.ones(len(taken))),
-            counted,
-            Scores(terms[counted], np.ones(len(counted))),
-            self._clipped / max(1, len(log)),
-        )
+        replay = Scores(log.reward[taken], np.ones(len(taken)))
+        doubly_robust = Scores(terms[counted], np.ones(len(counted)))
+        return Replay(taken, replay, counted, doubly_robust, self._clipped / max(1, len(log)))
 
     def _start_waiting(self) -> None:
         """Each arm's usual chance: that which nine tenths of its decisions reach."""

@@ -12,7 +12,15 @@ import numpy as np
 from scipy import stats
 
 from tidepull.errors import DataError
-from tidepull.logs.log import WEEKDAYS, ContextColumn, Log, local_seconds
+from tidepull.logs.log import (
+    HOURS,
+    WEEKDAYS,
+    ContextColumn,
+    Log,
+    hour_of,
+    local_seconds,
+    weekday_of,
+)
 from tidepull.types import IntArray
 
 _FALSE_ALARMS = 0.001
@@ -42,12 +50,9 @@ def strata(log: Log) -> dict[str, tuple[IntArray, list[str]]]:
         local = local_seconds(log.time, log.zone)
         days = (local[-1] - local[0]) / 86_400
         if days >= 2:
-            groups["hour"] = (
-                np.floor(local / 3600).astype(np.int64) % 24,
-                [f"{hour:02d}:00" for hour in range(24)],
-            )
+            groups["hour"] = hour_of(local), list(HOURS)
         if days >= 7:
-            groups["weekday"] = (np.floor(local / 86_400).astype(np.int64) + 3) % 7, list(WEEKDAYS)
+            groups["weekday"] = weekday_of(local), list(WEEKDAYS)
     tenths = np.minimum(np.arange(len(log)) * 10 // max(1, len(log)), 9)
     groups["tenth of the log"] = tenths, [f"tenth {n + 1}" for n in range(10)]
     return groups

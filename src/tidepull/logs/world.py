@@ -129,18 +129,13 @@ class FromLog(World):
     def context(self) -> Context:
         """What the log's decision saw."""
         world, row = self.world, self._row
-        time = (
-            None
-            if world.time is None
-            else float(world.time[row]) + self._t // len(world.features) * self._lap
-        )
-        return Context(
-            observation=read_only(np.array(world.observation[row], float))
-            if world.observation.shape[1]
-            else None,
-            available=None if world.available is None else world.available[row],
-            time=time,
-        )
+        observation = time = None
+        if world.observation.shape[1]:
+            observation = read_only(np.array(world.observation[row], float))
+        if world.time is not None:
+            time = float(world.time[row]) + self._t // len(world.features) * self._lap
+        available = None if world.available is None else world.available[row]
+        return Context(observation=observation, available=available, time=time)
 
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms among those on offer."""
@@ -222,13 +217,9 @@ def simulator(log: Log, *, most: int = MOST_ROWS) -> FittedWorld:
             "(--arms)"
         )
     seen = Features(rows).rows(0, len(rows))
-    time = (
-        None
-        if rows.time is None
-        else local_seconds(rows.time, rows.zone)
-        if rows.dated
-        else rows.time
-    )
+    time = rows.time
+    if time is not None and rows.dated:
+        time = local_seconds(time, rows.zone)
     clock = _clock(time) if rows.dated and time is not None else np.empty((len(rows), 0))
     slow = _slow(np.arange(len(rows), dtype=float) if time is None else time)
     groups = np.repeat(np.arange(4), [1, seen.shape[1], clock.shape[1], slow.shape[1]])

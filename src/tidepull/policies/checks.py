@@ -131,12 +131,8 @@ class Checks:
         float time."""
         if not isinstance(context, Context):
             raise ContextError(f"context must be a tidepull.Context, got {shown(context)}")
-        observation, arm_features, available = (
-            context.observation,
-            context.arm_features,
-            context.available,
-        )
-        time = context.time
+        observation, arm_features = context.observation, context.arm_features
+        available, time = context.available, context.time
         clean_observation = clean_features = clean_available = clean_time = None
         if observation is not None or self._observation is not None:
             clean_observation = features("observation", observation, self._observation)

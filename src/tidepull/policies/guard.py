@@ -97,12 +97,8 @@ class Seal:
                 "the snapshot has no format: it is not one of tidepull's, or of version 0.1; start "
                 "the policy afresh"
             )
-        self._require(
-            "format",
-            snapshot["format"],
-            self._marks["format"],
-            "take one with this version of tidepull",
-        )
+        advice = "take one with this version of tidepull"
+        self._require("format", snapshot["format"], self._marks["format"], advice)
         content = {name: snapshots.read(snapshot, name) for name in (*self._marks, *_PARTS)}
         fits = snapshots.difference(snapshot.get("checksum"), snapshots.checksum(content)) is None
         if not fits or len(snapshot) != len(content) + 1:
@@ -290,11 +286,8 @@ class Guarded:
         self._neglected = neglected + 1
         if self._neglected >= PATIENCE:
             self._neglected = None
-            _LOG.warning(
-                "%s has had work pending for %d events, but nobody calls its upkeep()",
-                self._seal.id,
-                PATIENCE,
-            )
+            message = "%s has had work pending for %d events, but nobody calls its upkeep()"
+            _LOG.warning(message, self._seal.id, PATIENCE)
 
     def _alone(self, call: Callable[[], Any]) -> Any:
         if not self._lock.acquire(False):
@@ -360,11 +353,9 @@ def guarded(
     """The policy of that entry, built and put behind its guard."""
     build = partial(entry.build, parameters, shape, streams)
     inner = build()
-    guard = (
-        GuardedOracle
-        if isinstance(inner, NeedsMeans)
-        else GuardedSpecialist
-        if isinstance(inner, NeedsStructure)
-        else Guarded
-    )
+    guard: type[Guarded] = Guarded
+    if isinstance(inner, NeedsMeans):
+        guard = GuardedOracle
+    elif isinstance(inner, NeedsStructure):
+        guard = GuardedSpecialist
     return guard(build, inner, Checks(shape), Seal(entry.id, entry.version, parameters, shape))

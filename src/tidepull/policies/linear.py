@@ -382,11 +382,9 @@ def discounted_linear_ucb(
     inputs = LinearInputs(shape)
     slip = parameters.variant == "reference-code"
     size = inputs.n_models, inputs.dim, parameters.regularisation, float(parameters.discount)
-    models: LinearModels = (
-        DiscountedModels(*size, slip=slip)
-        if slip or inputs.dim < WIDE
-        else WideDiscountedModels(*size)
-    )
+    models: LinearModels = WideDiscountedModels(*size)
+    if slip or inputs.dim < WIDE:
+        models = DiscountedModels(*size, slip=slip)
     width = partial(parameters.width, inputs.dim)
     return LinearUcb(models, inputs, width=width, rng=streams.generator("ties"), kind="d-lin-ucb")
 

@@ -370,11 +370,8 @@ class NeuralLinear(Stateful):
 
     def diagnostics(self) -> Diagnostics:
         """Return counts of trainings, ignored rewards and failures, and the last loss."""
-        return (
-            self._counts
-            if self._last_loss is None
-            else {**self._counts, "last_loss": self._last_loss}
-        )
+        last = {} if self._last_loss is None else {"last_loss": self._last_loss}
+        return {**self._counts, **last}
 
     def snapshot(self) -> Snapshot:
         """Return network, optimiser, recurrent state, posterior, generator and counters.

@@ -398,12 +398,8 @@ class LinearGaussian(Stateful):
     def _adopt(self, precision: FloatArray, moment: FloatArray, factor: FloatArray) -> None:
         whitened = moment.copy()
         kernels.whiten(factor, whitened)
-        self._precision, self._moment, self._factor, self._whitened = (
-            precision,
-            moment,
-            factor,
-            whitened,
-        )
+        self._precision, self._moment = precision, moment
+        self._factor, self._whitened = factor, whitened
         self._mean = None
         self._changes = 0
 

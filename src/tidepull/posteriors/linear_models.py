@@ -164,11 +164,8 @@ class WindowedModels(Stateful):
         rows = read_array(snapshot, "rows", (len(decided), self._dim))
         rewards = read_array(snapshot, "rewards", (len(decided),))
         super().restore(snapshot)
-        self._rounds = deque(
-            zip(
-                decided.tolist(), owners.tolist(), map(np.copy, rows), rewards.tolist(), strict=True
-            )
-        )
+        columns = decided.tolist(), owners.tolist(), map(np.copy, rows), rewards.tolist()
+        self._rounds = deque(zip(*columns, strict=True))
 
 
 def ridge(dim: int, regularisation: float) -> LinearGaussian:
@@ -380,18 +377,11 @@ class _Rounds:
     def _make_room(self, room: int) -> None:
         rows, y, decided, products = self.rows, self.y, self.decided, self.products
         n, dim = rows.shape
-        self._rows, self._y, self._decided = (
-            np.zeros((room, dim)),
-            np.zeros(room),
-            np.zeros(room, np.int64),
-        )
+        self._rows, self._y = np.zeros((room, dim)), np.zeros(room)
+        self._decided = np.zeros(room, np.int64)
         self._products = np.zeros((room, room))
-        self._rows[:n], self._y[:n], self._decided[:n], self._products[:n, :n] = (
-            rows,
-            y,
-            decided,
-            products,
-        )
+        self._rows[:n], self._y[:n] = rows, y
+        self._decided[:n], self._products[:n, :n] = decided, products
 
     def snapshot(self) -> Snapshot:
         """Rows, rewards and rounds; products follow from them."""

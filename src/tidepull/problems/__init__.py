@@ -49,7 +49,7 @@ _DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
      "linear, 25 vectors in 8 dimensions; w never changes"),
     ("authors-world", "authors", "AuthorsWorldParameters", "authors_world", {"data": "authors_files"},
      "a row of the paper's table in the authors' own environment; seed 0 is the paper's world"),
-    ("wall-clock-bernoulli", "wall_clock", "WallClockParameters", "WallClockArms", {"horizon": 6000},
+    ("wall-clock-bernoulli", "arms", "WallClockParameters", "WallClockArms", {"horizon": 6000},
      "6 Bernoulli arms that follow hour and weekday, while traffic varies"),
     ("change-points-bernoulli", "change_points", "ChangePointsParameters", "change_points_bernoulli", {"horizon": 5000},
      "Bernoulli arms that change abruptly in unannounced rounds, one arm or all"),

@@ -191,11 +191,9 @@ def require_intact(path: Path, file: DataFile) -> None:
         raise DataError(f"{path} cannot be read ({error.strerror}): make it readable") from None
     if hashlib.sha256(content).hexdigest() == file.sha256:
         return
-    fault = (
-        f"truncated ({len(content)} of {file.n_bytes} bytes)"
-        if len(content) < file.n_bytes
-        else "altered"
-    )
+    fault = "altered"
+    if len(content) < file.n_bytes:
+        fault = f"truncated ({len(content)} of {file.n_bytes} bytes)"
     raise DataError(f"{path} is {fault}: replace it by {file.url}, whose sha256 is {file.sha256}")
 
 

@@ -103,11 +103,8 @@ class Sine:
 
     def __call__(self, t: int) -> FloatArray:
         """The value of every arm k = 0 ... K - 1 in round t."""
-        angle = (
-            2
-            * math.pi
-            * (math.fmod(t, self.period) / self.period + np.arange(self.n_arms) / self.n_arms)
-        )
+        phase = math.fmod(t, self.period) / self.period + np.arange(self.n_arms) / self.n_arms
+        angle = 2 * math.pi * phase
         return _locked(0.5 + np.sin(angle) / 2)
 
     def waves(self, t: int) -> FloatArray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tidepull.errors import ProblemError
 from tidepull.parameters import Parameters, parameter
-from tidepull.problems.arms import DriftingArms
+from tidepull.problems.arms import DriftingArms, WallClockArms, WallClockParameters
 from tidepull.problems.drift import Constant, read_only
 from tidepull.problems.linear import LinearProblem, PoolSampler, unit_vectors
 from tidepull.problems.markov import ParityMachine, RottingArms, TwoStepChain
@@ -35,7 +35,6 @@ from tidepull.problems.rewards import (
     levels,
     noise_of,
 )
-from tidepull.problems.wall_clock import WallClockArms, WallClockParameters
 from tidepull.protocols import Problem
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, IntArray, Structure

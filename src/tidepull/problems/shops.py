@@ -243,6 +243,16 @@ class WearOut:
         self._t += 1
         return float(drawn[arm])
 
+    def totals(self, horizon: int) -> FloatArray:
+        """What each arm pays in all if it alone is shown: it wears as much as any other would."""
+        times = np.array([self._now(t) for t in range(horizon)])
+        kept = np.exp(-np.diff(times) / _REST_SECONDS)
+        tired, total = 0.0, 1.0
+        for share in kept:
+            tired = (tired + 1) * share
+            total += 1 / (1 + _TIREDNESS * tired)
+        return np.asarray(self._fresh * total)
+
     def _now(self, t: int) -> float:
         cycle, row = divmod(t, len(self._time))
         weeks = math.floor(float(self._time[-1] - self._time[0]) / WEEK) + 1

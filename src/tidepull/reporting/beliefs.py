@@ -52,13 +52,10 @@ def believers(study: Study) -> Iterator[Group]:
 
 def misunderstood(study: Study) -> Iterator[Group]:
     """The groups whose trials came with something else under that name."""
-    return (
-        group
-        for group in study.groups
-        if any(
-            row.diagnostics.get("beliefs") and not beliefs_of(row.diagnostics) for row in group.rows
-        )
-    )
+    for group in study.groups:
+        told = [row.diagnostics for row in group.rows if row.diagnostics.get("beliefs")]
+        if not all(map(beliefs_of, told)):
+            yield group
 
 
 def belief_bands(group: Group) -> dict[str, Band]:

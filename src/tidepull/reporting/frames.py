@@ -258,11 +258,8 @@ def _distinguished(studies: Sequence[Study]) -> Iterator[Study]:
         seen[key] += 1
         rounds = f"{study.horizon:,} rounds"
         apart = rounds if seen[key] == 1 else f"{rounds}, version {seen[key]}"
-        yield (
-            replace(study, apart=apart)
-            if alike[study.suite, study.problem, study.delay] > 1
-            else study
-        )
+        several = alike[study.suite, study.problem, study.delay] > 1
+        yield replace(study, apart=apart) if several else study
 
 
 def _rank(study: Study) -> tuple[bool, bool]:

@@ -34,6 +34,7 @@ SCORE = (
     '"mean" is the plain mean over worlds, and "ms a round" is processor time. A star: the best setting of a grid for '
     "each world, chosen in hindsight on these very trials, which flatters."
 )
+NOT_AHEAD = "No control has less regret beyond noise in any world."
 PROFILES = (
     "### How often it goes well\n\nThe share of trials whose score is at most x: further up and "
     "left is better.\n\n"
@@ -55,17 +56,17 @@ def write_leaderboard(frame: Frame, line: Tideline, folder: Path, *, command: st
 
 def _parts(frame: Frame, line: Tideline, command: str) -> Iterator[str]:
     first, *others = line.boards
-    yield f"# Tideline: leaderboard\n\n```\n{command}\n```"
+    second = any(kind_of(problem) in ("shops", "real hours") for problem in first.problems)
+    yield f"# Tideline{' 2' if second else ''}: leaderboard\n\n```\n{command}\n```"
     if frame.gaps:
         yield f"**Not everything has been played:** {_gaps(frame)}."
     yield f"{SCORE}\n\n## {'' if frame.gaps else 'All '}{len(first.problems)} worlds"
     yield "![Every policy's score and its interval, between the specialist at 0 and random arms at 1](standings.svg)"
     yield _numbers(board_table(line, first))
     yield f"### By kind of world\n\n{_numbers(kinds_table(first))}"
-    ahead = ahead_table(frame)
-    if ahead.rows:
-        yield f"### {ahead.title}\n\n{_numbers(ahead)}"
-    if any(kind_of(problem) in ("shops", "real hours") for problem in first.problems):
+    if second:
+        ahead = ahead_table(frame)
+        yield f"### {ahead.title}\n\n{_numbers(ahead) if ahead.rows else NOT_AHEAD}"
         yield f"### By world\n\n{_numbers(worlds_table(frame, first))}"
     if line.profiles is not None:
         yield PROFILES

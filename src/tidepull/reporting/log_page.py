@@ -34,17 +34,11 @@ def render(found: Diagnosis) -> str:
         + "."
     )
     changes = () if found.structure is None else found.structure.changes
-    return render_page(
-        "log.html",
-        title=f"Diagnosis of {found.log.reading.source}",
-        found=found,
-        size=size,
-        draw=log_figures,
-        tables=_tables(found),
-        likely_change=any(change.chance >= 0.5 for change in changes),
-        level=LEVEL,
-        version=__version__,
-    )
+    title = f"Diagnosis of {found.log.reading.source}"
+    likely = any(change.chance >= 0.5 for change in changes)
+    constants: Any = {"draw": log_figures, "level": LEVEL, "version": __version__}
+    content: Any = {"found": found, "size": size, "tables": _tables(found), "likely_change": likely}
+    return render_page("log.html", title=title, **content, **constants)
 
 
 def _tables(found: Diagnosis) -> dict[str, Any]:

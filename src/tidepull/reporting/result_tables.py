@@ -70,11 +70,8 @@ def results_table(suite: str, studies: Sequence[Study]) -> Table:
         for name in names:
             cells += _result_cells(study, name, name == winner, name in printed)
         rows.append(tuple(cells))
-    note = (
-        "* the best setting of a grid, chosen on these very trials, which flatters."
-        if starred
-        else ""
-    )
+    flatters = "* the best setting of a grid, chosen on these very trials, which flatters."
+    note = flatters if starred else ""
     title = "Final regret: mean ± standard deviation"
     return Table(f"results-{_slug(suite)}", title, tuple(columns), tuple(rows), note)
 
@@ -295,19 +292,15 @@ def _played(by_rung: dict[int, tuple[Group, ...]]) -> Iterator[Cell]:
 
 
 def _ranked(problem: str, name: str, by_rung: dict[int, tuple[Group, ...]]) -> Iterator[Cell]:
-    standings = [
-        RungMeans(
-            problem, name, rung, {group.setting: float(group.rewards.mean()) for group in groups}
-        )
-        for rung, groups in sorted(by_rung.items())
+    standings = []
+    for rung, groups in sorted(by_rung.items()):
+        means = {group.setting: float(group.rewards.mean()) for group in groups}
+        standings.append(RungMeans(problem, name, rung, means))
+    found = [
+        f"{one.first} and {one.second}: {number(one.correlation, 2).text}"
+        for one in agreements(standings)
     ]
-    found = agreements(standings)
-    yield Cell(
-        ", ".join(
-            f"{one.first} and {one.second}: {number(one.correlation, 2).text}" for one in found
-        )
-        or "–"
-    )
+    yield Cell(", ".join(found) or "–")
 
 
 def trials_text(groups: Sequence[Group]) -> str:

@@ -273,25 +273,28 @@ def ahead_table(frame: Frame, player: str = "tide") -> Table:
 
 
 def worlds_table(frame: Frame, board: Board) -> Table:
-    """Mean score of every policy in every world of a board."""
-    scores = {study.problem: scaled(study) for study in frame.studies}
-    best = {
-        problem: min(float(scores[problem][one.policy].mean()) for one in board.standings)
-        for problem in board.problems
+    """Mean score of every policy in every world of a board; those who play fewer worlds come
+    last."""
+    means = {
+        study.problem: {name: float(values.mean()) for name, values in scaled(study).items()}
+        for study in frame.studies
+        if study.problem in board.problems
     }
+    shown = {one.policy: shown_name(one) for one in board.standings}
+    shown |= {name: name for found in means.values() for name in found if name not in shown}
     rows = tuple(
         (
             Cell(problem),
             *(
-                number(value, 3, best=value == best[problem])
-                for one in board.standings
-                for value in [float(scores[problem][one.policy].mean())]
+                number(found[name], 3, best=found[name] == min(found.values()))
+                if name in found
+                else Cell("–")
+                for name in shown
             ),
         )
-        for problem in board.problems
+        for problem, found in sorted(means.items())
     )
-    names = (shown_name(one) for one in board.standings)
-    return Table("tideline-worlds", "Mean score by world", ("world", *names), rows)
+    return Table("tideline-worlds", "Mean score by world", ("world", *shown.values()), rows)
 
 
 def hindsight_table(line: Tideline) -> Table:

@@ -300,6 +300,12 @@ def warm_up(agent: Agent) -> None:
     _WARM.add(kind)
 
 
+def load_kernels() -> None:
+    """Load or compile what agents with the default policy need."""
+    with Agent.memory(arms=["a", "b"], context={"x": float}, training="manual") as agent:
+        warm_up(agent)
+
+
 def _warm_up(agent: Agent) -> Agent:
     try:
         warm_up(agent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -102,6 +103,12 @@ class Metrics:
         self.loop_lag = histogram(
             "tidepull_loop_lag_seconds", "How late the event loop was.", buckets=_FAST
         )
+        self.scrubbed = counter(
+            "tidepull_scrubbed_records_total", "Records whose hashes were checked."
+        )
+        self.damaged = gauge(
+            "tidepull_damaged_records", "Records that are not as they were written.", ["agent"]
+        )
         self.open_agents = gauge("tidepull_open_agents", "Agents in memory.")
         self.log_lines_lost = gauge(
             "tidepull_log_lines_lost", "Lines of logs that could not be written."
@@ -163,8 +170,9 @@ class Metrics:
 
     def forget(self, agent: str) -> None:
         """An agent is gone."""
-        for counter in (self._decisions, self._rewards):
-            counter.remove(agent)
+        for metric in (self._decisions, self._rewards, self.damaged):
+            with suppress(KeyError):
+                metric.remove(agent)
 
     def text(self) -> bytes:
         """As Prometheus reads it."""

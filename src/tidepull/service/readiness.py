@@ -22,7 +22,7 @@ def obstacle(service: Service) -> str | None:
         return f"The service is {service.status}."
     if service.opening is not None:
         done, of = service.opening
-        return f"Agents are being opened: {done} of {of}."
+        return f"The service warms up: {done} of {of} agents are open."
     silent = time.monotonic() - service.store_seen
     if silent > STORE_TIMEOUT:
         what = "database" if service.store.remote else "disk"

@@ -62,6 +62,7 @@ class ServerConfig:
     limits: Limits = field(default_factory=Limits)
     shard_secret: Path | None = None
     drain: float = 0.0
+    warm: bool = False
 
 
 def prepare(config: ServerConfig) -> App:
@@ -85,7 +86,7 @@ def prepare(config: ServerConfig) -> App:
     request_log = RequestLog(None if config.quiet else _access_log(config.log), audit)
     handover = HandOver(secret_of(config, path) if shared else b"")
     service = Service(store, Tokens(path), config.limits, request_log, handover=handover)
-    service.drain = config.drain
+    service.drain, service.warm = config.drain, config.warm
     if config.personalizer is not None:
         if not re.match(NAME, config.personalizer):
             raise ParameterError(

@@ -18,11 +18,12 @@ from tidepull.service.auth import Limits, RateLimiter, Tokens
 from tidepull.service.connections import Connections, Descriptors
 from tidepull.service.handover import HandOver
 from tidepull.service.hosted import HostedAgent
-from tidepull.service.hosting import Hosting
+from tidepull.service.hosting import Hosting, load_kernels
 from tidepull.service.logs import RequestLog
 from tidepull.service.metrics import Metrics, watch_service
 from tidepull.service.personalizer import Personalizer
 from tidepull.service.problem_details import HttpError
+from tidepull.service.scrub import Scrubber
 from tidepull.service.shards import Forwarder
 from tidepull.service.stores import AgentStore, StoreHealth
 
@@ -60,6 +61,7 @@ class Service:
     metrics: Metrics = field(default_factory=Metrics)
     handover: HandOver = field(default_factory=lambda: HandOver(b""))
     drain: float = 0.0
+    warm: bool = False
     status: Literal["ok", "starting", "stopping"] = "starting"
     personalizer: Personalizer | None = None
 
@@ -82,7 +84,14 @@ class Service:
         )
         self.forwarder = Forwarder(self.hosting, self.metrics, self.handover)
         watch_service(self)
-        for work in (self._upkeep, self._housekeeping, self._reload_tokens, self._measure_lag):
+        scrub = Scrubber(self.hosting, self.metrics).run
+        for work in (
+            self._upkeep,
+            self._housekeeping,
+            self._reload_tokens,
+            self._measure_lag,
+            scrub,
+        ):
             self._run(work)
         self._run(self._keep_in_touch if self.store.remote else self._check_store)
         self.status = "ok"
@@ -96,12 +105,14 @@ class Service:
             self.store.here = url
         await self.hosting.announce()
         names = await self.hosting.recent_names(OPENED_AT_START)
-        if names:
+        if names or self.warm:
             self.opening = (0, len(names))
-            self._run(partial(self._open_first, names))
+            self._run(partial(self._warm_up, names))
 
-    async def _open_first(self, names: list[str]) -> None:
-        """Open agents one after the other, so that first requests need not wait for compilers."""
+    async def _warm_up(self, names: list[str]) -> None:
+        """Load kernels and open agents, so that first requests need not wait for them."""
+        if self.warm:
+            await self.hosting.in_thread(load_kernels)
         for done, name in enumerate(names):
             self.opening = (done, len(names))
             with suppress(TidepullError, HttpError):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.browser.chromium import chromium, clean_page, needed
 from tests.unit.reporting.filling import SUITE, fill
-from tidepull.reporting.build import build_report
+from tidepull.reporting.report import build_report
 
 pytestmark = needed
 

@@ -16,7 +16,7 @@ from tidepull.cli.app import app
 from tidepull.errors import DataError, MissingExtraError
 from tidepull.experiments.store import Store
 from tidepull.problems import datasets
-from tidepull.reporting.build import build_report
+from tidepull.reporting.report import build_report
 
 SUITE = """
 name = "needy"

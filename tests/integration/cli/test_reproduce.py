@@ -24,7 +24,7 @@ from tidepull.paper.reproduce import (
     suites_of_part,
 )
 from tidepull.paper.theory.simulate import configurations
-from tidepull.reporting.build import build_report
+from tidepull.reporting.report import build_report
 
 PAPER = {
     "paper-table",

@@ -21,8 +21,8 @@ from tidepull.experiments.rows import load_rows
 from tidepull.experiments.store import Store
 from tidepull.paper.exploration import explorations
 from tidepull.paper.studies import combined, keep, searches_of
-from tidepull.reporting.build import build_report
 from tidepull.reporting.frames import archived_frame, load_frame
+from tidepull.reporting.report import build_report
 from tidepull.reporting.result_tables import halving_table
 from tidepull.reporting.traces import POINTS, read_curves, thinned_rounds
 

@@ -38,6 +38,7 @@ class House:
         db: str | None = None,
     ) -> None:
         self.root = root
+        root.mkdir(exist_ok=True)
         self.db = db
         self.limits = limits or Limits()
         self.tokens_file = root / "tokens.json"

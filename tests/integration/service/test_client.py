@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import tidepull
 from tests.integration.service.running import Running, running
+from tidepull.agent import attempts
 from tidepull.agent import client as clients
 from tidepull.agent.requests import HttpRequest, pause
 from tidepull.cli.app import app
@@ -69,7 +70,7 @@ def test_client_does_all_that_an_agent_does(client: tidepull.Client, tmp_path: P
     assert shop.state()["decisions"] == 6
     assert (shop.add("pink"), shop.retire("blue")) == (["blue", "green", "pink"], ["green", "pink"])
     assert shop.rename("pink", "rose") == shop.arms == ["green", "rose"]
-    assert sum(map(sum, (line["decisions"] for line in shop.history(bins=3)["arms"].values()))) == 6
+    assert sum(map(sum, (line["decisions"] for line in shop.chart(bins=3)["arms"].values()))) == 6
     assert len(shop.heatmap()["best"]) == 7
     assert shop.waiting()["rewarded"] == 2
     shop.freeze()
@@ -136,7 +137,7 @@ class Flaky(httpx.BaseTransport):
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "pause", lambda *_: 0.0)
+    monkeypatch.setattr(attempts, "pause", lambda *_: 0.0)
 
 
 def test_retried_decision_and_reward_count_once(client: tidepull.Client, service: Running) -> None:
@@ -160,7 +161,7 @@ def test_retried_reward_is_added_once(client: tidepull.Client, service: Running)
         made = shop.choose()
         shop.reward(made.id, 1.0)
         shop.reward(made.id, 1.0)
-    rows = [line["mean"] for line in client.agent("shop").history(bins=1)["groups"].values()]
+    rows = [line["mean"] for line in client.agent("shop").chart(bins=1)["groups"].values()]
     assert [2.0] in rows
 
 
@@ -261,7 +262,10 @@ def test_shell_asks_what_python_asks(service: Running, tmp_path: Path) -> None:
         run("unfreeze", "shop").exit_code == run("rollback", "shop", decision["id"]).exit_code == 0
     )
     assert run("export", "shop", str(tmp_path / "x.csv")).exit_code == 0
-    assert json.loads(run("history", "shop", "--bins", "2").stdout)["seconds"] > 0
+    assert json.loads(run("chart", "shop", "--bins", "2").stdout)["seconds"] > 0
+    (row,) = json.loads(run("history", "shop", "--json").stdout)
+    assert (row["id"], row["reward"]) == ("v", 1.0)
+    assert "v " in run("history", "shop").stdout
     assert isinstance(run("delete", "shop").exception, tidepull.TidepullError)
     assert run("delete", "shop", "--yes").exit_code == 0
     token = tmp_path / "token"
@@ -270,3 +274,72 @@ def test_shell_asks_what_python_asks(service: Running, tmp_path: Path) -> None:
         app, ["client", "--token-file", str(token), "agents"], env={"TIDEPULL_URL": service.url}
     )
     assert (alone.exit_code, alone.stdout) == (0, "")
+
+
+def test_history_is_the_same_locally_and_remotely(client: tidepull.Client) -> None:
+    settings: dict[str, Any] = {
+        "arms": ["a", "b"], "context": {"age": float, "seen": datetime}, "policy": "bernoulli-ts",
+        "seed": 3, "control": 0.0,
+    }  # fmt: skip
+    twins = client.create("shop", **settings), tidepull.Agent.memory(**settings)
+    for shop in twins:
+        seen = datetime(2026, 1, 1, tzinfo=UTC)
+        shop.choose({"age": 3, "seen": seen}, id="first", subject="Ann", at="2026-07-01T12:00")
+        shop.reward("first", 1.0, at="2026-07-01T12:05")
+    remote, local = (shop.history() for shop in twins)
+    assert list(remote) == list(local)
+    assert (remote.drop(columns="subject") == local.drop(columns="subject")).all(axis=None)
+    assert remote["context.seen"][0] == datetime(2026, 1, 1, tzinfo=UTC)
+    assert remote["subject"][0] is not None
+
+
+def visited(client: tidepull.Client) -> clients.RemoteAgent:
+    shop = client.create("shop", arms=["a", "b"], context={}, policy="bernoulli-ts")
+    for n in range(10):
+        at = f"2026-07-{n + 1:02}T12:00"
+        decision = shop.choose(subject=f"user {n % 2}", id=f"visit {n}", at=at)
+        shop.reward(decision, 1.0, at=at)
+    return shop
+
+
+def test_subject_is_forgotten_over_http_and_from_the_shell(
+    client: tidepull.Client, service: Running
+) -> None:
+    shop = visited(client)
+    assert sum(map(sum, (line["decisions"] for line in shop.chart()["arms"].values()))) == 10
+    assert shop.forget("user 1") == 5
+    assert shop.forget("user 1") == 0
+    assert sum(map(sum, (line["decisions"] for line in shop.chart()["arms"].values()))) == 5
+    assert [row["id"] for row in shop.history("rows")] == [f"visit {n}" for n in range(0, 10, 2)]
+    env = {"TIDEPULL_URL": service.url, "TIDEPULL_TOKEN": service.token}
+    refused = CliRunner().invoke(app, ["client", "forget", "shop", "user 0"], env=env)
+    assert "say --yes" in str(refused.exception)
+    done = CliRunner().invoke(app, ["client", "forget", "shop", "user 0", "--yes"], env=env)
+    assert done.exit_code == 0
+    assert shop.history("rows") == []
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_old_decisions_are_moved_to_a_file_over_http(
+    client: tidepull.Client, service: Running, tmp_path: Path, asynchronous: bool
+) -> None:
+    shop, path = visited(client), tmp_path / "old.jsonl"
+    if asynchronous:
+
+        async def compact() -> int:
+            async with tidepull.AsyncClient(service.url, token=service.token) as other:
+                return await other.agent("shop").compact(path, "2026-07-05")
+
+        assert asyncio.run(compact()) == 4
+    else:
+        assert shop.compact(path, "2026-07-05") == 4
+    moved = [json.loads(line)["id"] for line in path.read_text().splitlines()]
+    assert moved == [f"visit {n}" for n in range(4)]
+    assert [row["id"] for row in shop.history("rows")] == [f"visit {n}" for n in range(4, 10)]
+
+
+def test_nothing_is_deleted_that_was_not_exported(client: tidepull.Client) -> None:
+    shop = visited(client)
+    with pytest.raises(ServiceError, match="4 decisions before that moment, and 3 were exported"):
+        client.send(shop.requests.delete_before("2026-07-05", 3))
+    assert len(shop.history("rows")) == 10

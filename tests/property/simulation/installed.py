@@ -31,6 +31,7 @@ for _package in PACKAGES:  # what is imported later would see the real clock
         import_module(_module.name)
 agents: Any = import_module("tidepull.agent.agent")
 sqlite: Any = import_module("tidepull.agent.ledger.sqlite")
+stores: Any = import_module("tidepull.service.stores")
 
 
 class Sqlite3:
@@ -86,6 +87,7 @@ def installed(*, quiet: bool = True) -> Iterator[Installed]:
         patch.object(sqlite, "sqlite3", Sqlite3()),
         patch.object(sqlite, "Path", SimulatedPath),
         patch.object(sqlite, "sync", simulated_sync),
+        patch.object(stores, "sync", simulated_sync),
         patch.object(sqlite, "drop_cache", simulated_drop_cache),
         patch.object(sqlite, "LOG_PAGES", sqlite.LOG_PAGES),
         patch.object(sqlite, "FileLock", SimulatedFileLock),

@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from tidepull.agent.agent import Agent
+from tidepull.agent.loading import begin, replay
 from tidepull.errors import ContextError, ExpiredError, InputError, ParameterError
+from tidepull.state import dump
 
 START = 1_782_900_000.0
 SHOP: dict[str, Any] = {
@@ -63,6 +65,10 @@ CHANGES: dict[str, Any] = {
     "two fields": lambda agent: (
         agent.change(context={"age": float}), agent.change(context={"age": float, "vip": bool}),
     ),
+    "there and back": lambda agent: (
+        agent.change(control=0.5, context={"age": float}),
+        agent.change(control=0.05, context=SHOP["context"]),
+    ),
     "policy": lambda agent: (agent.change(context={"age": float}), agent.upgrade("bernoulli-ts")),
     "rollback": lambda agent: (agent.change(context={"age": float}), agent.rollback("v20")),
 }  # fmt: skip
@@ -91,6 +97,12 @@ def test_every_kind_of_change_is_replayed_exactly(
         assert check.sound, str(check)
         assert check.differences == 0
         assert again.lift() == twin.lift()
+        commands = again._commands
+        replayed = commands.fresh_state()
+        replayed.erased = commands.erased()
+        begin(replayed, commands.ledger, 0)
+        replay(replayed, commands.ledger, 0)
+        assert dump(replayed.take()()) == dump(commands.state.take()())
 
 
 def test_changes_are_named_and_measured_by_the_share_of_their_time() -> None:

@@ -26,10 +26,9 @@ from tidepull.policies.guard import guarded
 from tidepull.protocols import Policy
 from tidepull.random import Streams
 from tidepull.registry import Entry
-from tidepull.reporting.build import build_report
-from tidepull.reporting.comparison import versus_store
 from tidepull.reporting.frames import load_frame
-from tidepull.reporting.published import reported, reported_share
+from tidepull.reporting.published import reported, reported_share, versus_store
+from tidepull.reporting.report import build_report
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
 
 SUITE = """

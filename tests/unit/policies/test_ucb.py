@@ -11,8 +11,8 @@ import pytest
 from tidepull import state as snapshots
 from tidepull.errors import SnapshotError
 from tidepull.policies import build_policy
+from tidepull.policies.arms import Ucb
 from tidepull.policies.guard import Guarded
-from tidepull.policies.ucb import Ucb
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 N_ARMS = 5

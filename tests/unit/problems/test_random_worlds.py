@@ -8,11 +8,11 @@ import pytest
 from tidepull.errors import ProblemError
 from tidepull.experiments.loop import run_trial
 from tidepull.problems import build_problem, shape_of
+from tidepull.problems.arms import WallClockArms
 from tidepull.problems.markov import ParityMachine, TwoStepChain
 from tidepull.problems.random_drifts import LONGEST, Tabulated, drifting_means, phases_of
 from tidepull.problems.random_worlds import KINDS, LabelledPath, random_landscape
 from tidepull.problems.rewards import GaussianReward
-from tidepull.problems.wall_clock import WallClockArms
 
 
 def silent() -> GaussianReward:

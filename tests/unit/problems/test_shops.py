@@ -114,6 +114,19 @@ def test_holidays_are_told_by_a_field_or_not_at_all() -> None:
     assert set(np.unique(told.table.observation)) == {0.0, 1.0}
 
 
+def test_best_fixed_banner_is_the_one_that_pays_most_when_it_alone_is_shown() -> None:
+    world = ("shop", {"kind": "wear-out"})
+    problem = tidepull.build_problem(world, seed=0)
+    totals = problem.totals(300)  # type: ignore[attr-defined]
+    for arm in range(3):
+        paid = 0.0
+        problem = tidepull.build_problem(world, seed=0)
+        for _ in range(300):
+            paid += problem.means()[arm]
+            problem.step(arm)
+        assert totals[arm] == pytest.approx(paid)
+
+
 def test_banner_wears_out_while_shown_and_recovers_while_it_rests() -> None:
     problem = tidepull.build_problem(("shop", {"kind": "wear-out"}), seed=0)
     assert isinstance(problem, WearOut)

@@ -8,9 +8,8 @@ import pytest
 
 from tests.unit.reporting.filling import SUITE, fill
 from tidepull.experiments.store import Store
-from tidepull.reporting.build import ReportFiles, build_report
 from tidepull.reporting.figures import band_figure
-from tidepull.reporting.page import thinned
+from tidepull.reporting.report import ReportFiles, build_report, thinned
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,9 @@ import pytest
 from tests.unit.reporting.making import around, make_study
 from tidepull.experiments.store import Store
 from tidepull.reporting import result_tables
-from tidepull.reporting.comparison import verdict
 from tidepull.reporting.figures import dashes
 from tidepull.reporting.frames import Study, load_frame
-from tidepull.reporting.published import Reported, paper_column, reported, standard_errors
+from tidepull.reporting.published import Reported, paper_column, reported, standard_errors, verdict
 from tidepull.reporting.stats import Sensitivity, sensitivities
 from tidepull.reporting.tables import (
     Cell,

@@ -202,6 +202,14 @@ def test_a_control_that_is_ahead_of_the_player_beyond_noise_is_named(tmp_path: P
     rows = ahead_table(frame).rows
     assert [(row[0].text, row[1].text) for row in rows] == [("shop-early-clicks", "best-fixed")]
     assert rows[0][2].text == "0.0"
+    archive, docs = str(tmp_path / "archive"), tmp_path / "docs"
+    assert tidepull("store", "archive", str(tmp_path / "out"), "--out", archive).returncode == 0
+    command = "benchmark", "--edition", "2", "--no-play", "--out", archive, "--docs", str(docs)
+    done = tidepull(*command)
+    assert done.returncode == 0, done.stderr
+    page = (docs / "leaderboard.md").read_text()
+    assert page.startswith("# Tideline 2: leaderboard")
+    assert "| shop-early-clicks | best-fixed | 0.0 |" in page
     (study,) = frame.studies
     assert scaled(study)["best-fixed"].tolist() == [0, 0, 0]  # from the oracle, as in every shop
 

@@ -8,8 +8,8 @@ import pytest
 from tests.unit.reporting.filling import SUITE, fill
 from tidepull.experiments.store import Store
 from tidepull.reporting import published
-from tidepull.reporting.comparison import versus_paper, versus_store
 from tidepull.reporting.frames import load_frame
+from tidepull.reporting.published import versus_paper, versus_store
 
 SHORT = """
 name = "long"

@@ -40,6 +40,12 @@ def ledger_at(
     return ledger, ledger.where
 
 
+def is_new_file(path: str | os.PathLike[str]) -> bool:
+    """Whether an agent at a path would be a file that is not there yet."""
+    in_database = isinstance(path, str) and path.startswith(_SCHEMES)
+    return not in_database and path != ":memory:" and not Path(path).exists()
+
+
 def place_of(url: str) -> Place:
     """An agent in a database: postgresql://user@host/database?agent=shop, and if wanted &lease=10
     (seconds)."""

@@ -23,6 +23,9 @@ PATIENCE = 4.0
 """Seconds within which a statement must be answered, less than a lease. A server that hangs
 otherwise holds whoever asks it for as long as it hangs."""
 
+KEPT_FOR_WRITES = 3
+"""Connections that reads leave to commits, however many charts and exports are under way."""
+
 LONG_PATIENCE = 600.0
 """The same for statements over all records of an agent."""
 
@@ -125,6 +128,7 @@ class Database:
         self._idle: list[Connection] = []
         self._mutex = threading.Lock()
         self._room = threading.Semaphore(most)
+        self._reads = threading.Semaphore(most - KEPT_FOR_WRITES)
 
     def connect(self) -> Connection:
         """A connection of one's own, every statement a transaction by itself unless said
@@ -179,7 +183,7 @@ class Database:
             return self._rows(query, values, binary)
 
     def _rows(self, query: Any, values: tuple[Any, ...], binary: bool) -> list[tuple[Any, ...]]:
-        with self.connection("read") as connection:
+        with self._reads, self.connection("read") as connection:
             return connection.execute(query, values, binary=binary).fetchall()
 
     def prepare(self, *, write: bool) -> int:

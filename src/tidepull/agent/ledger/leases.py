@@ -42,10 +42,14 @@ WHERE id = %(id)s AND (expires <= clock_timestamp() OR
   (locked AND %(free)s AND (owner = %(dead)s OR expires - make_interval(secs => length / 2) <= clock_timestamp())))
 RETURNING epoch
 """
+# A row that another session has locked is left out: all others would wait with it.
 _RENEW = """
-UPDATE tidepull_agents AS a SET expires = clock_timestamp() + make_interval(secs => a.length), locked = l.locked
-FROM unnest(%s::int[], %s::bigint[], %s::boolean[]) AS l (id, epoch, locked)
-WHERE a.id = l.id AND a.epoch = l.epoch RETURNING a.id
+WITH l AS (SELECT * FROM unnest(%s::int[], %s::bigint[], %s::boolean[]) AS l (id, epoch, locked)),
+free AS (SELECT a.id, a.epoch FROM tidepull_agents AS a JOIN l ON a.id = l.id FOR UPDATE OF a SKIP LOCKED),
+renewed AS (
+  UPDATE tidepull_agents AS a SET expires = clock_timestamp() + make_interval(secs => a.length), locked = l.locked
+  FROM l JOIN free ON l.id = free.id AND l.epoch = free.epoch WHERE a.id = l.id)
+SELECT l.id FROM l JOIN free ON l.id = free.id AND l.epoch <> free.epoch
 """
 _OWNER = """
 SELECT owner, url, to_char(since, 'YYYY-MM-DD"T"HH24:MI:SSOF'),
@@ -92,8 +96,7 @@ class Lease:
 
 
 class LeaseState(NamedTuple):
-    """The leases of a process: how many it holds, how many others have taken so far, and seconds
-    until the first one ends unless it is renewed."""
+    """Leases held, taken by others so far, and seconds until the first one ends unless renewed."""
 
     held: int
     taken_over: int
@@ -171,9 +174,9 @@ class Leases:
             held = [lease for lease in self._held.values() if not lease.lost]
             if not held:
                 return []
-            renewed = self._in_session(lambda session: _renewed(session, held))
+            taken = self._in_session(lambda session: _renew(session, held))
             self._offset = self._in_session(_offset)
-            gone = [lease for lease in held if lease.id not in renewed]
+            gone = [lease for lease in held if lease.id in taken]
             for lease in gone:
                 lease.lost = True
             self._renewed = time.monotonic()
@@ -266,11 +269,10 @@ class Leases:
         raise self._refusal(lease.agent)
 
     def _refusal(self, agent: str) -> HeldError:
-        owner = self.owner_of(agent)
+        owner = self.owner_of(agent) or "another process"
         return HeldError(
-            f"{self.database.where}?agent={agent} is held by {owner or 'another process'}; one "
-            "process at a time "
-            "can write to an agent: close it there, or open it with read_only=True"
+            f"{self.database.where}?agent={agent} is held by {owner}; one process at a time can "
+            "write to an agent: close it there, or open it with read_only=True"
         )
 
     def _in_session(self, ask: Callable[[Connection], T]) -> T:
@@ -350,7 +352,8 @@ def _try_to_take(session: Connection, lease: Lease) -> tuple[int | None, bool]:
     return None, free
 
 
-def _renewed(session: Connection, held: list[Lease]) -> set[int]:
+def _renew(session: Connection, held: list[Lease]) -> set[int]:
+    """Renew leases; the agents that others have taken."""
     for lease in held:
         lease.locked = lease.locked or _lock(session, lease.id)
     rows = session.execute(

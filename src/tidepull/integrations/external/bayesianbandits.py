@@ -90,11 +90,9 @@ class Bayesian:
     def _row(self, context: Context) -> FloatArray:
         if context.arm_features is not None:
             return context.arm_features.reshape(1, -1)
-        return (
-            np.ones((1, 1))
-            if context.observation is None
-            else np.r_[1.0, context.observation][None]
-        )
+        if context.observation is None:
+            return np.ones((1, 1))
+        return np.append(1.0, context.observation)[None]
 
 
 def _apart(values: BayesianParameters, shape: ProblemShape, seed: int) -> Any:

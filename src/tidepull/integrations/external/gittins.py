@@ -70,11 +70,9 @@ class Gittins:
         self._gittins.learn(self._state, memo, event.reward, self._now)
 
     def _decide(self, context: Context, **others: Any) -> Any:
+        vectors = context.arm_features
         candidates = [
-            (
-                f"arm{arm}",
-                {} if context.arm_features is None else named("v", context.arm_features[arm]),
-            )
+            (f"arm{arm}", {} if vectors is None else named("v", vectors[arm]))
             for arm in open_arms(context, self._n_arms)
         ]
         seen = {} if context.observation is None else named("x", context.observation)

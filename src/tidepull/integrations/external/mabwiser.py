@@ -151,13 +151,9 @@ class Mabwiser:
 
 
 for _id, _description, _parameters in (
-    ("mabwiser-ucb1", "mabwiser: UCB1", MabwiserUcbParameters),
-    ("mabwiser-thompson", "mabwiser: Thompson sampling", MabwiserThompsonParameters),
-    ("mabwiser-linucb", "mabwiser: LinUCB, a model for each arm", MabwiserLinUcbParameters),
-    (
-        "mabwiser-lints",
-        "mabwiser: linear Thompson sampling, a model for each arm",
-        MabwiserLinTsParameters,
-    ),
+    ("ucb1", "UCB1", MabwiserUcbParameters),
+    ("thompson", "Thompson sampling", MabwiserThompsonParameters),
+    ("linucb", "LinUCB, a model for each arm", MabwiserLinUcbParameters),
+    ("lints", "linear Thompson sampling, a model for each arm", MabwiserLinTsParameters),
 ):
-    add_external(PACKAGE, _id, _description, _parameters, Mabwiser)
+    add_external(PACKAGE, f"mabwiser-{_id}", f"mabwiser: {_description}", _parameters, Mabwiser)

@@ -220,21 +220,11 @@ def features(context: Context) -> dict[str, float]:
 
 
 for _id, _description, _parameters, _adapter in (
-    ("river-ucb", "river: UCB", RiverUcbParameters, River),
-    ("river-thompson", "river: Thompson sampling", RiverThompsonParameters, River),
-    ("river-bayes-ucb", "river: Bayes-UCB for rewards of 0 and 1", RiverBayesUcbParameters, River),
-    (
-        "river-exp3",
-        "river: Exp3, made for adversaries, for rewards from 0 to 1",
-        RiverExp3Parameters,
-        RiverExp3,
-    ),
-    ("river-epsilon", "river: greedy, but for a share of rounds", RiverEpsilonParameters, River),
-    (
-        "river-linucb-disjoint",
-        "river: LinUCB, a model for each arm",
-        RiverLinUcbParameters,
-        RiverLinUcb,
-    ),
+    ("ucb", "UCB", RiverUcbParameters, River),
+    ("thompson", "Thompson sampling", RiverThompsonParameters, River),
+    ("bayes-ucb", "Bayes-UCB for rewards of 0 and 1", RiverBayesUcbParameters, River),
+    ("exp3", "Exp3, made for adversaries, for rewards from 0 to 1", RiverExp3Parameters, RiverExp3),
+    ("epsilon", "greedy, but for a share of rounds", RiverEpsilonParameters, River),
+    ("linucb-disjoint", "LinUCB, a model for each arm", RiverLinUcbParameters, RiverLinUcb),
 ):
-    add_external(PACKAGE, _id, _description, _parameters, _adapter)
+    add_external(PACKAGE, f"river-{_id}", f"river: {_description}", _parameters, _adapter)

@@ -283,23 +283,11 @@ class Smpy:
 
 
 for _id, _description, _parameters in (
-    (
-        "smpy-glr-klucb",
-        "SMPyBandits: kl-UCB, each arm restarted by a likelihood ratio",
-        GlrParameters,
-    ),
-    ("smpy-cusum-ucb", "SMPyBandits: UCB, each arm restarted by a CUSUM test", CusumParameters),
-    (
-        "smpy-m-ucb",
-        "SMPyBandits: monitored UCB, all arms restarted by a test on a window",
-        MonitoredParameters,
-    ),
-    (
-        "smpy-discounted-ts",
-        "SMPyBandits: Thompson sampling with beliefs that fade",
-        DiscountedThompsonParameters,
-    ),
-    ("smpy-sw-ucb-plus", "SMPyBandits: UCB on a window fit for the horizon", SlidingPlusParameters),
-    ("smpy-sw-ucb-hash", "SMPyBandits: SW-UCB#, a window that grows", SlidingHashParameters),
+    ("glr-klucb", "kl-UCB, each arm restarted by a likelihood ratio", GlrParameters),
+    ("cusum-ucb", "UCB, each arm restarted by a CUSUM test", CusumParameters),
+    ("m-ucb", "monitored UCB, all arms restarted by a test on a window", MonitoredParameters),
+    ("discounted-ts", "Thompson sampling with beliefs that fade", DiscountedThompsonParameters),
+    ("sw-ucb-plus", "UCB on a window fit for the horizon", SlidingPlusParameters),
+    ("sw-ucb-hash", "SW-UCB#, a window that grows", SlidingHashParameters),
 ):
-    add_external(PACKAGE, _id, _description, _parameters, Smpy)
+    add_external(PACKAGE, f"smpy-{_id}", f"SMPyBandits: {_description}", _parameters, Smpy)

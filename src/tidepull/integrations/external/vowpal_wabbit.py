@@ -151,11 +151,8 @@ def lines(
     )
     for at, arm in enumerate(open_arms(context, n_arms)):
         played = "" if label is None or label[0] != at else f"0:{label[1]:.9g}:{label[2]:.9g} "
-        own = (
-            f"arm{arm}"
-            if context.arm_features is None
-            else _numbers("v", context.arm_features[arm])
-        )
+        vectors = context.arm_features
+        own = f"arm{arm}" if vectors is None else _numbers("v", vectors[arm])
         text.append(f"{played}|a {own}")
     return text
 
@@ -165,13 +162,9 @@ def _numbers(name: str, values: FloatArray) -> str:
 
 
 for _id, _description, _parameters in (
-    (
-        "vw-squarecb",
-        "Vowpal Wabbit: SquareCB, chances by the gaps of predicted costs",
-        SquareCbParameters,
-    ),
-    ("vw-cover", "Vowpal Wabbit: online cover, policies that differ on purpose", CoverParameters),
-    ("vw-bag", "Vowpal Wabbit: policies on bootstraps of the data", BagParameters),
-    ("vw-epsilon", "Vowpal Wabbit: greedy, but for a share of rounds", EpsilonParameters),
+    ("squarecb", "SquareCB, chances by the gaps of predicted costs", SquareCbParameters),
+    ("cover", "online cover, policies that differ on purpose", CoverParameters),
+    ("bag", "policies on bootstraps of the data", BagParameters),
+    ("epsilon", "greedy, but for a share of rounds", EpsilonParameters),
 ):
-    add_external(PACKAGE, _id, _description, _parameters, VowpalWabbit)
+    add_external(PACKAGE, f"vw-{_id}", f"Vowpal Wabbit: {_description}", _parameters, VowpalWabbit)

@@ -46,11 +46,7 @@ def kind_of(diagnosis: Diagnosis) -> str:
 
 def verdict(diagnosis: Diagnosis) -> str:
     """One sentence: does time matter, how, and how sure is that."""
-    p = (
-        f"p = {diagnosis.test.p:.3f}"
-        if diagnosis.test.p >= 0.0015
-        else f"p = {diagnosis.test.p:.4f}"
-    )
+    p = f"p = {diagnosis.test.p:.{3 if diagnosis.test.p >= 0.0015 else 4}f}"
     if not diagnosis.test.measures:
         return "Whether time matters cannot be said: rewards do not vary, or there are too few."
     if not diagnosis.test.matters:
@@ -104,11 +100,7 @@ def _details(diagnosis: Diagnosis, kind: str) -> list[str]:
         return ["It changed at " + "; ".join(moments) + "."]
     if kind == "regimes" and structure.regime:
         return [f"At the end: {structure.regime}."]
-    sentences = (
-        [f"In words: {structure.leading[0][0]} ({structure.leading[0][1]:.0%})."]
-        if structure.leading
-        else []
-    )
+    sentences = [f"In words: {words} ({weight:.0%})." for words, weight in structure.leading[:1]]
     if kind == "clock" and structure.hours:
         sentences.append("; ".join(structure.hours[:4]) + ".")
     return sentences

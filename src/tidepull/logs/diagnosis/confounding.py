@@ -42,6 +42,11 @@ class Mixup:
     within_error: float
     slices: tuple[tuple[str, int, float, int, float], ...]
 
+    @property
+    def sureness(self) -> float:
+        """The smaller of the two differences, in standard errors."""
+        return min(self.apart / self.apart_error, self.within / self.within_error)
+
 
 def mixups_of(log: Log) -> tuple[Mixup, ...]:
     """Pairs of arms whose order turns round within slices of time, for sure both ways; at most one
@@ -59,12 +64,7 @@ def mixups_of(log: Log) -> tuple[Mixup, ...]:
                 if one is not None:
                     turned.append(one)
         if turned:
-            results.append(
-                max(
-                    turned,
-                    key=lambda one: min(one.apart / one.apart_error, one.within / one.within_error),
-                )
-            )
+            results.append(max(turned, key=lambda one: one.sureness))
     return tuple(results)
 
 
@@ -129,11 +129,10 @@ class Balance:
     @property
     def off(self) -> float:
         """How many standard errors it is off."""
-        return (
-            abs(self.value - 1) / self.error
-            if self.error > 1e-12
-            else (0.0 if abs(self.value - 1) < 1e-6 else np.inf)
-        )
+        distance = abs(self.value - 1)
+        if self.error > 1e-12:
+            return distance / self.error
+        return 0.0 if distance < 1e-6 else np.inf
 
 
 @dataclass(frozen=True, slots=True)

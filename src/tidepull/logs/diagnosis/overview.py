@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.logs.diagnosis.structure import when
-from tidepull.logs.log import WEEKDAYS, Log, local_seconds
+from tidepull.logs.log import WEEKDAYS, Log, hour_of, local_seconds, weekday_of
 from tidepull.types import FloatArray, IntArray
 
 SLICES = 40
@@ -219,7 +219,8 @@ def hours_of(log: Log) -> HourTable | None:
     """The tables; None where times are no dates."""
     if log.time is None or not log.dated:
         return None
-    hour, weekday = _places(log)
+    local = local_seconds(log.time, log.zone)
+    hour, weekday = hour_of(local), weekday_of(local)
     cell = weekday * 24 + hour
     decisions = np.bincount(cell, minlength=168)
     _, mean, _, _ = mean_of(log.reward, cell, 168)
@@ -238,14 +239,6 @@ def hours_of(log: Log) -> HourTable | None:
         decisions.reshape(7, 24), mean.reshape(7, 24), effective.reshape(7, 24),
         np.bincount(by, minlength=cells).reshape(24, -1), *(part.reshape(24, -1) for part in arms),
     )  # fmt: skip
-
-
-def _places(log: Log) -> tuple[IntArray, IntArray]:
-    assert log.time is not None
-    local = local_seconds(log.time, log.zone)
-    return np.floor(local / 3600).astype(np.int64) % 24, (
-        np.floor(local / 86_400).astype(np.int64) + 3
-    ) % 7
 
 
 def hiding(log: Log, hours: HourTable) -> list[str]:

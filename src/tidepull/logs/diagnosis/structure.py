@@ -187,11 +187,9 @@ class _Words:
     def _decisions(self, found: re.Match[str]) -> str:
         count = float(found[1].replace(",", "")) * self._events.scale
         text = f"{count:,.0f} decisions" if count >= 100 else f"{count:,.1f} decisions"
-        return (
-            text
-            if self._log.time is None or not self._log.dated
-            else f"{text} ({self._lasting(count)})"
-        )
+        if self._log.time is None or not self._log.dated:
+            return text
+        return f"{text} ({self._lasting(count)})"
 
     def _lasting(self, decisions: float) -> str:
         """How long so many decisions take on average."""

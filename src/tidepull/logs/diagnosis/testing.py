@@ -17,6 +17,7 @@ import numpy as np
 from scipy import signal
 
 from tidepull.logs.diagnosis.events import Events
+from tidepull.logs.log import hour_of, weekday_of
 from tidepull.types import FloatArray, IntArray
 
 SHUFFLES = 999
@@ -94,11 +95,8 @@ def time_test(
     chances = _chances(values)
     least, rest = chances.min(axis=1), np.log(chances).mean(axis=1)
     as_orderly = (least < least[0]) | ((least == least[0]) & (rest <= rest[0]))
-    return TimeTest(
-        float(as_orderly.mean()),
-        dict(zip(measures, chances[0].tolist(), strict=True)),
-        shuffles,
-    )
+    by_measure = dict(zip(measures, chances[0].tolist(), strict=True))
+    return TimeTest(float(as_orderly.mean()), by_measure, shuffles)
 
 
 def _chances(values: FloatArray) -> FloatArray:
@@ -133,12 +131,8 @@ def without_context(events: Events) -> FloatArray:
     for column in range(x.shape[1]):
         means = np.bincount(events.arm, weights=x[:, column], minlength=events.n_arms) / counts
         x[:, column] -= means[events.arm]
-    y = (
-        events.reward
-        - (np.bincount(events.arm, weights=events.reward, minlength=events.n_arms) / counts)[
-            events.arm
-        ]
-    )
+    means = np.bincount(events.arm, weights=events.reward, minlength=events.n_arms) / counts
+    y = events.reward - means[events.arm]
     left: FloatArray = events.reward - x @ np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ y)
     return left
 
@@ -165,13 +159,9 @@ def _measures(events: Events) -> dict[str, Measure]:
     if events.time is not None and events.dated:
         days = (events.time[-1] - events.time[0]) / DAY
         if days >= 2:
-            result["hour of the day"] = _cells(
-                events.arm, np.floor(events.time / 3600).astype(np.int64) % 24
-            )
+            result["hour of the day"] = _cells(events.arm, hour_of(events.time))
         if days >= 14:
-            result["weekday"] = _cells(
-                events.arm, (np.floor(events.time / DAY).astype(np.int64) + 3) % 7
-            )
+            result["weekday"] = _cells(events.arm, weekday_of(events.time))
     if events.each == 1 and events.scale < 1.01 and n >= 64:
         before = np.concatenate([[events.n_arms], events.arm[:-1]])
         result["the arm before"] = _cells(events.arm, before)

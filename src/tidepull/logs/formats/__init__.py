@@ -144,11 +144,8 @@ def label_at(actions: Sequence[Any], place: int) -> str:
             if action.get(name) not in (None, ""):
                 return str(action[name])
         return str(place)
-    return (
-        str(action)
-        if isinstance(action, str | int) and not isinstance(action, bool)
-        else str(place)
-    )
+    plain = isinstance(action, str | int) and not isinstance(action, bool)
+    return str(action if plain else place)
 
 
 def labels_of(actions: Sequence[Any]) -> list[str]:

@@ -250,11 +250,8 @@ def gittins_rows(path: Path) -> Iterator[tuple[int, LoggedDecision | str]]:
         elif record.get("event") != "resolution":
             yield line, f"neither a decision nor a resolution: {record.get('event')!r}"
     if rewards:
-        yield (
-            0,
-            f"{len(rewards):,} resolutions name no decision of this file, as "
-            f"{next(iter(rewards))!r}",
-        )
+        first = next(iter(rewards))
+        yield 0, f"{len(rewards):,} resolutions name no decision of this file, as {first!r}"
 
 
 def _gittins_row(

@@ -1,4 +1,4 @@
-"""Upper confidence bounds without contexts: UCB1 and its discounted and sliding-window forms.
+"""Policies without contexts: UCB1, its discounted and sliding-window forms, and Thompson sampling.
 
     index_i = mean_i + c B sqrt(xi log n / N_i),    n = sum_i N_i
 
@@ -6,6 +6,9 @@ N_i and mean_i are the weighted number of plays and the weighted mean reward of 
 N_i = 0 comes first. c is 2 for UCB1 and D-UCB, 1 for SW-UCB (Garivier and Moulines, 2011, "On
 upper-confidence bound policies for switching bandit problems"). With xi = 1/2 and B = 1, c = 2 is
 the UCB1 of Auer, Cesa-Bianchi and Fischer (2002): mean_i + sqrt(2 log n / N_i).
+
+Thompson sampling (Thompson, 1933), for arms that pay 0 or 1, draws p_i ~ Beta(a + successes_i,
+b + failures_i) for every arm i and plays the arm of the largest draw.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidepull.errors import RewardError
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.exploration import best_arm, best_shares, decided_round
+from tidepull.posteriors.beta import BetaBernoulli
 from tidepull.posteriors.forgetting import DiscountedTally, Tally, WindowedTally
 from tidepull.protocols import Pick
 from tidepull.random import Streams
@@ -120,3 +125,50 @@ def _build(
 ) -> Ucb:
     scale = factor * parameters.reward_range * np.sqrt(parameters.xi)
     return Ucb(tally, bonus_scale=float(scale), rng=streams.generator("ties"), kind=kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BernoulliThompsonParameters(Parameters):
+    """Parameters of `bernoulli-ts`."""
+
+    prior_successes: float = parameter(1.0, "a of the Beta(a, b) prior", gt=0)
+    prior_failures: float = parameter(1.0, "b of the Beta(a, b) prior", gt=0)
+
+
+class BernoulliThompson(Stateful):
+    """Posterior sampling with Beta beliefs; rewards other than 0 and 1 are refused."""
+
+    kind = "bernoulli-ts"
+    state = ("beliefs", "generator")
+
+    def __init__(
+        self, parameters: BernoulliThompsonParameters, shape: ProblemShape, streams: Streams
+    ) -> None:
+        self._beliefs = BetaBernoulli(shape.n_arms, **parameters.to_mapping())
+        self._rng = streams.generator("posterior")
+
+    def choose(self, context: Context) -> int:
+        """The available arm of the largest draw."""
+        return best_arm(self._beliefs.sample(self._rng), context.available, self._rng)
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """Shares by so many draws of the chance of every arm that is available."""
+        beliefs, available = self._beliefs, context.available
+        if available is None:
+            return pick(best_shares(beliefs.samples(self._rng, draws), None))
+        arms = np.flatnonzero(available)
+        shares = np.zeros(len(available))
+        shares[arms] = best_shares(beliefs.samples(self._rng, draws, arms), None)
+        return pick(shares)
+
+    def learn(self, event: Event) -> None:
+        """Count a success or a failure."""
+        self.require_reward(event.reward)
+        self._beliefs.update(event.arm, event.reward == 1.0)
+
+    def require_reward(self, reward: float) -> None:
+        """Only successes and failures can be counted."""
+        if reward not in (0.0, 1.0):
+            raise RewardError(
+                f"reward must be 0 or 1 for bernoulli-ts, got {reward!r}; use ucb or lin-ts instead"
+            )
