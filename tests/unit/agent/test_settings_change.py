@@ -97,6 +97,7 @@ def test_every_kind_of_change_is_replayed_exactly(
         assert check.sound, str(check)
         assert check.differences == 0
         assert again.lift() == twin.lift()
+        again.save()
         commands = again._commands
         replayed = commands.fresh_state()
         replayed.erased = commands.erased()
