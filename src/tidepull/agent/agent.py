@@ -136,6 +136,9 @@ class Agent:
         `reward_within`.
     retention : float or timedelta, optional
         Age, in seconds, after which raw contexts are deleted.
+    sticky : float or timedelta, optional
+        Seconds for which a subject keeps the arm that was drawn for it, unless that cannot be
+        chosen.
     snapshot_every : int, default: 5000
         Number of records between two snapshots. Snapshots make opening quick.
     training : {"background", "inline", "manual"}, default: "background"
@@ -188,6 +191,7 @@ class Agent:
         default_reward: float | None = None,
         on_duplicate: Literal["refuse", "add", "replace"] | None = None,
         retention: float | timedelta | None = None,
+        sticky: float | timedelta | None = None,
         snapshot_every: int = 5000,
         training: Literal["background", "inline", "manual"] = "background",
         read_only: bool = False,
@@ -212,6 +216,7 @@ class Agent:
             "control": control, "control_arm": control_arm, "min_share": min_share,
             "share_bounds": share_bounds, "reward_within": reward_within,
             "default_reward": default_reward, "on_duplicate": on_duplicate, "retention": retention,
+            "sticky": sticky,
         }  # fmt: skip
         self._lock = threading.Lock()
         self._changing = threading.Lock()  # held by changes that replay beside the steps
@@ -292,7 +297,7 @@ class Agent:
             Labels among which to choose. By default these are all arms that are not retired.
         subject : str, int or UUID, optional
             Person or thing that the decision concerns. Only a salted hash is stored. A subject
-            stays in one group.
+            stays in one group, and with `sticky` keeps its arm.
         at : float, datetime or str, optional
             Moment of the decision: seconds since 1970, a datetime or ISO text. By default it is
             now.
@@ -727,6 +732,7 @@ class Agent:
         reward_within: float | timedelta | None = None,
         default_reward: float | None = None,
         retention: float | timedelta | None = None,
+        sticky: float | timedelta | None = None,
         context: Mapping[str, Any] | None = None,
         unset: Iterable[str] = (),
     ) -> dict[str, Any]:
@@ -751,12 +757,15 @@ class Agent:
             Reward of a decision for which none came in time.
         retention : float or timedelta, optional
             Age after which raw contexts are deleted.
+        sticky : float or timedelta, optional
+            Seconds for which a subject keeps the arm that is drawn for it from now on.
         context : mapping of str to kind, optional
             All fields of a context. Fields that it does not have are dropped: `choose` ignores
             them. A field that is new, or of another kind, is learnt from now on. The policy is
             made anew from the ledger, while other threads decide.
         unset : iterable of str, default: ()
-            Settings to take back: "control_arm", "reward_within", "default_reward" or "retention".
+            Settings to take back: "control_arm", "reward_within", "default_reward", "retention" or
+            "sticky".
 
         Returns
         -------
@@ -777,11 +786,18 @@ class Agent:
         given = {
             "control": control, "control_arm": control_arm, "min_share": min_share,
             "share_bounds": share_bounds, "reward_within": reward_within,
-            "default_reward": default_reward, "retention": retention, "context": context,
+            "default_reward": default_reward, "retention": retention, "sticky": sticky,
+            "context": context,
         }  # fmt: skip
         wanted = plain_settings(_without_none(given))
         for name in unset:
-            if name not in ("control_arm", "reward_within", "default_reward", "retention"):
+            if name not in (
+                "control_arm",
+                "reward_within",
+                "default_reward",
+                "retention",
+                "sticky",
+            ):
                 raise ParameterError(f"unset: {name!r} cannot be taken back")
             wanted[name] = None
         commands, rebuild = self._commands, None
@@ -1137,6 +1153,7 @@ class Agent:
         with self._lock:
             self._ready()
             hashed = self._commands.hash(id_of(subject))
+            self._commands.state.sticky.forget(hashed)
         self.save()
         self.save()  # whatever happens to the newer one, no restart needs what is deleted
         with self._lock:

@@ -369,6 +369,9 @@ class CommandHandler:
     def chances(self, pending: PendingDecision) -> dict[str, float]:
         """The chance that each arm had which could be chosen in a decision."""
         choice, arms = pending.choice, self.state.arms
+        if choice.sticky:
+            open_places = np.flatnonzero(choice.available).tolist()
+            return {arms.label(place): float(place == choice.arm) for place in open_places}
         shares = np.zeros(arms.room)
         shares[: len(choice.counts)] = choice.counts / max(1, int(choice.counts.sum()))
         available = np.zeros(arms.room, bool)

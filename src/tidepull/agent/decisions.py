@@ -26,7 +26,8 @@ class Decision:
     arm : str
         Label of the chosen arm.
     propensity : float
-        Exact probability with which the arm was chosen, given the group.
+        Exact probability with which the arm was chosen, given the group. Where a subject keeps
+        its arm (`sticky`), it is the one with which that was drawn.
     group : str
         "policy", "control" (the baseline, the control arm, or drawn uniformly), "warmup" (drawn
         uniformly while the schema is guessed), "imported" (learnt from a log) or "fallback" (chosen

@@ -122,6 +122,9 @@ _HEAD = struct.Struct("<HBdqHH")
 _BASELINE = struct.Struct("<H")
 _HAS_BASELINE = 0x80
 """Bit of the group's byte: the place of the baseline's arm follows the available arms."""
+_IS_STICKY = 0x40
+"""Bit of the group's byte: the subject kept an arm that was drawn earlier."""
+_GROUP = 0x0F
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +132,7 @@ class Choice:
     """What is kept of a decision: the arm, who chose it and with which chance, the policy's round
     (-1: none), how often each arm came out best in the policy's draws, what the policy saw, and
     which arms could be chosen. `baseline` is the arm that the caller's present rule takes (-1: it
-    said none)."""
+    said none). `sticky`: the subject kept an arm that was drawn earlier, with that propensity."""
 
     arm: int
     group: DecisionGroup
@@ -139,13 +142,14 @@ class Choice:
     x: FloatArray
     available: BoolArray
     baseline: int = -1
+    sticky: bool = False
 
     def pack(self) -> bytes:
         """As bytes."""
         compared = self.baseline >= 0
         head = _HEAD.pack(
             self.arm,
-            self.group | (_HAS_BASELINE if compared else 0),
+            self.group | _HAS_BASELINE * compared | _IS_STICKY * self.sticky,
             self.propensity,
             self.round,
             len(self.available),
@@ -159,7 +163,7 @@ class Choice:
     def head(data: bytes) -> tuple[int, int, float]:
         """Arm, group and propensity from bytes."""
         arm, group, propensity, *_ = _head(data)
-        return arm, group & ~_HAS_BASELINE, propensity
+        return arm, group & _GROUP, propensity
 
     @staticmethod
     def baseline_in(data: bytes) -> int:
@@ -198,10 +202,10 @@ class Choice:
             available = np.unpackbits(bits, count=n_arms).view(np.bool_)
             baseline = cls.baseline_in(data)
             start += _BASELINE.size if baseline >= 0 else 0
-            group &= ~_HAS_BASELINE
+            sticky, group = bool(group & _IS_STICKY), DecisionGroup(group & _GROUP)
             counts = np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
             x = np.frombuffer(data, "<f4", -1, start + 2 * n_counts).astype(np.float64)
-            return cls(arm, DecisionGroup(group), propensity, round, counts, x, available, baseline)
+            return cls(arm, group, propensity, round, counts, x, available, baseline, sticky)
         except (struct.error, ValueError) as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 

@@ -204,7 +204,7 @@ def agent_body(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         body["policy"] = {"id": id, "parameters": parameters}
     if isinstance(body.get("timezone"), ZoneInfo):
         body["timezone"] = body["timezone"].key
-    for field in ("reward_within", "retention"):
+    for field in ("reward_within", "retention", "sticky"):
         if field in body:
             body[field] = seconds(body[field])
     if "arms" in body and not isinstance(body["arms"], Mapping):

@@ -49,6 +49,7 @@ CHANGEABLE = (
     "reward_within",
     "default_reward",
     "retention",
+    "sticky",
     "context",
 )
 """Settings that a living agent can change."""
@@ -83,6 +84,7 @@ class AgentSettings:
     default_reward: float | None = None
     on_duplicate: Literal["refuse", "add", "replace"] = "refuse"
     retention: float | None = None
+    sticky: float | None = None
     policy_version: int | None = None  # of the registry's entry; None: made before 0.3
 
     def __post_init__(self) -> None:
@@ -100,7 +102,7 @@ class AgentSettings:
         _between("min_share", self.min_share, 0.0, 1.0)
         _whole("propensity_draws", self.propensity_draws, 1, 10_000)
         _whole("seed", self.seed, 0, 2**63)
-        for name in ("reward_within", "retention"):
+        for name in ("reward_within", "retention", "sticky"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, float) and 0 < value < 1e12):
                 raise ParameterError(
@@ -312,7 +314,7 @@ def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
         plain["timezone"] = plain["timezone"].key
     if "share_bounds" in plain:
         plain["share_bounds"] = shares_of(plain["share_bounds"])
-    for name in ("reward_within", "retention"):
+    for name in ("reward_within", "retention", "sticky"):
         if name in plain:
             plain[name] = seconds(plain[name])
     return {

@@ -23,6 +23,7 @@ from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.rebuild import Rebuild, is_within, teaches
 from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
 from tidepull.agent.settings import AgentSettings
+from tidepull.agent.sticky import KeptArm, StickyArms
 from tidepull.errors import LedgerError, SnapshotError
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
@@ -57,6 +58,7 @@ class AgentState:
         self.arms = Arms([Arm(*arm) for arm in settings.arms], settings.capacity)
         self.learning = Learning(settings, clock, self.arms)
         self.frozen = False
+        self.sticky = StickyArms()
         self.latest = -1e300
         self.decisions = 0
         self.rewards = 0
@@ -72,13 +74,17 @@ class AgentState:
     def decide(self, inputs: DecisionInputs) -> Choice:
         """Choose an arm; a round of the policy begins."""
         group = self.group(inputs)
+        kept = self._kept(inputs, group)
         made: list[tuple[int, float, FloatArray]] = []
 
         def pick(shares: FloatArray) -> int:
-            chances = self.chances(group, shares, inputs.available, inputs.baseline)
-            arm = draw_arm(chances, unit(self._salt, "arm", self.decisions))
-            made.append((arm, float(chances[arm]), shares))
-            return arm if inputs.played is None else inputs.played
+            if kept is not None:
+                made.append((kept.arm, kept.propensity, shares))
+            else:
+                chances = self.chances(group, shares, inputs.available, inputs.baseline)
+                arm = draw_arm(chances, unit(self._salt, "arm", self.decisions))
+                made.append((arm, float(chances[arm]), shares))
+            return made[0][0] if inputs.played is None else inputs.played
 
         _, number, x = self.learning.decide(
             inputs.cleaned, inputs.at, inputs.available, self.settings.propensity_draws, pick
@@ -87,8 +93,28 @@ class AgentState:
         arm, chance, shares = made[0]
         if inputs.imported and inputs.played is not None:
             arm, chance = inputs.played, 1.0
-        counts = quantise(shares)
-        return Choice(arm, group, chance, number, counts, x, inputs.available, inputs.baseline)
+        choice = Choice(
+            arm, group, chance, number, quantise(shares), x, inputs.available, inputs.baseline,
+            kept is not None,
+        )  # fmt: skip
+        self._keep(inputs.subject, choice, inputs.at)
+        return choice
+
+    def _kept(self, inputs: DecisionInputs, group: DecisionGroup) -> KeptArm | None:
+        """The arm that a subject keeps, if it can be chosen. The control keeps no arm that the
+        caller's rule takes."""
+        if inputs.baseline >= 0 and group is DecisionGroup.CONTROL:
+            return None
+        kept = self.sticky.find(inputs.subject, group, inputs.at)
+        return kept if kept is not None and inputs.available[kept.arm] else None
+
+    def _keep(self, subject: bytes | None, choice: Choice, at: float) -> None:
+        """A subject keeps the arm that was drawn for it."""
+        length = self.settings.sticky
+        drawn = not choice.sticky and choice.group <= DecisionGroup.CONTROL
+        if length is not None and subject is not None and drawn:
+            kept = KeptArm(choice.arm, choice.propensity, choice.group, at + length)
+            self.sticky.keep(subject, kept, at)
 
     def group(self, inputs: DecisionInputs) -> DecisionGroup:
         """Who chooses in the coming decision."""
@@ -283,6 +309,7 @@ class AgentState:
         """Of what was taken back, only arms, counts and the clock remain."""
         if record.kind is Kind.DECISION:
             self.latest, self.decisions = record.at, self.decisions + 1
+            self._keep(record.subject, Choice.unpack(record.body), record.at)
         elif record.kind in (Kind.REWARD, Kind.DUE):
             self.rewards += teaches(record, self.settings)
             self._passed(record)
@@ -368,6 +395,8 @@ class AgentState:
             "due": self.due,
             "erased": [list(span) for span in self.erased],
         }
+        if len(self.sticky):
+            taken["sticky"] = self.sticky.plain()
         if changed := self.settings.changed_since(self.founding):
             taken["settings"] = changed
         return lambda: {**taken, "learning": learning()}
@@ -385,6 +414,8 @@ class AgentState:
         self.frozen, self.latest = bool(snapshot["frozen"]), float(snapshot["latest"])
         self.decisions, self.rewards = int(snapshot["decisions"]), int(snapshot["rewards"])
         self.due = int(snapshot["due"])
+        if "sticky" in snapshot:
+            self.sticky = StickyArms.restored(snapshot["sticky"])
         self.erased = [(int(after), int(upto)) for after, upto in snapshot["erased"]]
         self._bounds()
         return fits
@@ -396,6 +427,7 @@ def _same(logged: Choice, made: Choice) -> bool:
         and logged.group == made.group
         and logged.propensity == made.propensity
         and logged.round == made.round
+        and logged.sticky == made.sticky
         and np.array_equal(logged.counts, made.counts)
         and np.array_equal(logged.x, made.x)
     )

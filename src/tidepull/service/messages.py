@@ -89,6 +89,7 @@ class NewAgent(Strict):
     default_reward: Number | None = None
     on_duplicate: Literal["refuse", "add", "replace"] | None = None
     retention: Seconds | None = None
+    sticky: Seconds | None = None
 
 
 class SettingsBody(Strict):
@@ -102,8 +103,11 @@ class SettingsBody(Strict):
     reward_within: Seconds | None = None
     default_reward: Number | None = None
     retention: Seconds | None = None
+    sticky: Seconds | None = None
     context: Fields | None = None
-    unset: list[Literal["control_arm", "reward_within", "default_reward", "retention"]] = []
+    unset: list[
+        Literal["control_arm", "reward_within", "default_reward", "retention", "sticky"]
+    ] = []
 
 
 class SettingsChanged(Struct, kw_only=True):
@@ -227,6 +231,7 @@ class StateShown(Struct, kw_only=True):
     min_share: float
     share_bounds: dict[str, list[float]]
     retention: float | None
+    sticky: float | None
     reward_within: float | None
     default_reward: float | None
     on_duplicate: str
