@@ -7,6 +7,7 @@ step that fails leaves the state dirty: the next call reads it from the ledger a
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 import math
 import os
@@ -49,6 +50,7 @@ from tidepull.agent.settings import (
     new_settings,
     plain_settings,
 )
+from tidepull.agent.shadow import Shadow, ShadowReport, basis, caught_up, evaluate
 from tidepull.errors import LedgerError, ParameterError, RewardError, TidepullError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
@@ -139,6 +141,8 @@ class Agent:
     sticky : float or timedelta, optional
         Seconds for which a subject keeps the arm that was drawn for it, unless that cannot be
         chosen.
+    shadow : sequence of policies, optional
+        Candidates that see every decision and reward; see `shadows`.
     snapshot_every : int, default: 5000
         Number of records between two snapshots. Snapshots make opening quick.
     training : {"background", "inline", "manual"}, default: "background"
@@ -192,6 +196,7 @@ class Agent:
         on_duplicate: Literal["refuse", "add", "replace"] | None = None,
         retention: float | timedelta | None = None,
         sticky: float | timedelta | None = None,
+        shadow: Sequence[Named] | None = None,
         snapshot_every: int = 5000,
         training: Literal["background", "inline", "manual"] = "background",
         read_only: bool = False,
@@ -216,8 +221,9 @@ class Agent:
             "control": control, "control_arm": control_arm, "min_share": min_share,
             "share_bounds": share_bounds, "reward_within": reward_within,
             "default_reward": default_reward, "on_duplicate": on_duplicate, "retention": retention,
-            "sticky": sticky,
+            "sticky": sticky, "shadow": shadow,
         }  # fmt: skip
+        self._shadows: dict[str, Shadow] = {}
         self._lock = threading.Lock()
         self._changing = threading.Lock()  # held by changes that replay beside the steps
         self._owner = os.getpid()
@@ -733,6 +739,7 @@ class Agent:
         default_reward: float | None = None,
         retention: float | timedelta | None = None,
         sticky: float | timedelta | None = None,
+        shadow: Sequence[Named] | None = None,
         context: Mapping[str, Any] | None = None,
         unset: Iterable[str] = (),
     ) -> dict[str, Any]:
@@ -759,6 +766,8 @@ class Agent:
             Age after which raw contexts are deleted.
         sticky : float or timedelta, optional
             Seconds for which a subject keeps the arm that is drawn for it from now on.
+        shadow : sequence of policies, optional
+            Candidates that see every decision and reward, instead of the earlier ones.
         context : mapping of str to kind, optional
             All fields of a context. Fields that it does not have are dropped: `choose` ignores
             them. A field that is new, or of another kind, is learnt from now on. The policy is
@@ -787,7 +796,7 @@ class Agent:
             "control": control, "control_arm": control_arm, "min_share": min_share,
             "share_bounds": share_bounds, "reward_within": reward_within,
             "default_reward": default_reward, "retention": retention, "sticky": sticky,
-            "context": context,
+            "shadow": shadow, "context": context,
         }  # fmt: skip
         wanted = plain_settings(_without_none(given))
         for name in unset:
@@ -1070,7 +1079,123 @@ class Agent:
             self._ready()
             return status_of(self._commands)
 
+    @_one_at_a_time
+    def shadows(
+        self, candidates: Sequence[Named] | None = None, *, level: float = 0.95
+    ) -> list[ShadowReport]:
+        """Report what candidates would have chosen and earned in the agent's decisions.
+
+        A candidate lives through the ledger beside the agent, as it would have lived. The first
+        call takes as long as a replay, later ones read what is new. `upgrade` puts one in the
+        policy's place.
+
+        Parameters
+        ----------
+        candidates : sequence of policies, optional
+            Ids of policies, or ids and parameters. By default these are the ones of `shadow`.
+        level : float, default: 0.95
+            Level of the confidence sequences.
+
+        Returns
+        -------
+        list of ShadowReport
+            One report for each candidate; `print` shows it in words.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(
+        ...     arms=["a", "b"], context={}, policy="random", shadow=["bernoulli-ts"], control=0
+        ... )
+        >>> print(agent.shadows()[0])
+        bernoulli-ts: no decisions with a reward yet.
+        """
+        commands, reports = self._commands, list[ShadowReport]()
+        given = plain_settings(
+            {"shadow": self.settings.shadow if candidates is None else candidates}
+        )
+        for policy, parameters in given["shadow"]:
+            with self._lock:
+                self._ready()
+                commands.flush()
+                key, state = json.dumps([policy, parameters]), commands.state
+                shadow = self._shadows.get(key)
+                if shadow is None or shadow.basis != basis(state):
+                    shadow = Shadow(state, (policy, parameters))
+                insight = Insight(state, commands.ledger)
+            self._shadows[key] = caught_up(shadow, commands.ledger)
+            reports.append(evaluate(shadow, insight, level))
+        return reports
+
     # ---- logs of others
+
+    def record(
+        self,
+        context: Mapping[str, Any] | None,
+        arm: str,
+        *,
+        reward: float | Decimal | None = None,
+        propensity: float | None = None,
+        subject: str | int | UUID | None = None,
+        at: float | datetime | str | None = None,
+        id: str | int | UUID | None = None,
+    ) -> Decision:
+        """Learn from a decision that was made elsewhere, such as by your present rule.
+
+        Parameters
+        ----------
+        context : mapping of str to value, optional
+            Values of the context's fields.
+        arm : str
+            Arm that was played.
+        reward : float or Decimal, optional
+            Its reward. By default it is reported later, with `reward`.
+        propensity : float, optional
+            Probability with which the arm was chosen. By default the choice was not random.
+        subject : str, int or UUID, optional
+            Person or thing that the decision concerned.
+        at : float, datetime or str, optional
+            Moment of the decision. By default it is now.
+        id : str, int or UUID, optional
+            Name of the decision. The same id again returns the same decision.
+
+        Returns
+        -------
+        Decision
+            The decision, in the group "imported".
+
+        Raises
+        ------
+        ArmError
+            If there is no such arm.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(arms=["a", "b"], context={}, policy="bernoulli-ts")
+        >>> agent.record({}, "b", reward=1.0).group
+        'imported'
+        """
+        chance = 1.0 if propensity is None else propensity
+        if isinstance(chance, bool) or not isinstance(chance, int | float) or not 0 < chance <= 1:
+            raise ParameterError(
+                f"propensity must be a number above 0 and at most 1, got {propensity!r}"
+            )
+        name = id_of(id)
+        with self._lock:
+            self._ready()
+            commands = self._commands
+            pending = None if name is None else commands.decisions.named(name)
+            if pending is None:
+                inputs, now = commands.check_inputs(context, None, subject, at)
+                place = commands.state.arms.place(arm)
+                inputs = replace(inputs, played=place, imported=True, propensity=float(chance))
+                pending = commands.decide(inputs, now, name)
+            decision = self._decision_of(pending)
+            seq = commands.number_to_wait_for(pending.record.seq)
+        self._commands.flush(seq)
+        if reward is not None:
+            self.reward(decision, reward, at=decision.timestamp)
+        self._afterwards()
+        return decision
 
     def learn_from(self, path: str | os.PathLike[str]) -> int:
         """Learn from a log of decisions.

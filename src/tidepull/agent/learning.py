@@ -47,6 +47,7 @@ class Learning:
         self.schemas: list[tuple[int, dict[str, Any]]] = []
         """Where the schema has changed: every one there was, and the record from which on."""
         self.policy: Guarded | None = None
+        self.shares: FloatArray | None = None  # what the policy found in a decision it repeated
         self.early: list[
             dict[str, Any]
         ] = []  # the first decisions, made while the schema is guessed
@@ -108,7 +109,12 @@ class Learning:
         """A decision of the ledger once more, as it was; there may be more room now."""
         assert self.policy is not None
         context = self._context(choice.x, at, self._mask(choice))
-        self.policy.choose_by(context, self._settings.propensity_draws, lambda _: choice.arm)
+
+        def pick(shares: FloatArray) -> int:
+            self.shares = shares
+            return choice.arm
+
+        self.policy.choose_by(context, self._settings.propensity_draws, pick)
 
     def learn(self, choice: Choice, at: float, reward: float) -> None:
         """The reward of a decision that was made at that time."""

@@ -200,8 +200,9 @@ def agent_body(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
             for field, kind in body["context"].items()
         }
     if isinstance(body.get("policy"), tuple):
-        id, parameters = body["policy"]
-        body["policy"] = {"id": id, "parameters": parameters}
+        body["policy"] = _named(body["policy"])
+    if "shadow" in body:
+        body["shadow"] = [_named(one) for one in body["shadow"]]
     if isinstance(body.get("timezone"), ZoneInfo):
         body["timezone"] = body["timezone"].key
     for field in ("reward_within", "retention", "sticky"):
@@ -210,6 +211,13 @@ def agent_body(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     if "arms" in body and not isinstance(body["arms"], Mapping):
         body["arms"] = list(body["arms"])
     return body
+
+
+def _named(policy: Any) -> Any:
+    """A policy as it is sent."""
+    if isinstance(policy, tuple | list):
+        return {"id": policy[0], "parameters": policy[1]}
+    return policy
 
 
 class AgentRequests:
@@ -402,6 +410,53 @@ class AgentRequests:
             Labels of the arms that can be chosen now.
         """
         return self._change_arms(op="rename", label=label, to=to)
+
+    def record(
+        self,
+        context: Mapping[str, Any] | None,
+        arm: str,
+        *,
+        reward: float | Decimal | None = None,
+        propensity: float | None = None,
+        subject: str | int | UUID | None = None,
+        at: TimeLike | None = None,
+        id: str | int | UUID | None = None,
+    ) -> HttpRequest[Decision]:
+        """Learn from a decision that was made elsewhere, such as by your present rule.
+
+        Parameters
+        ----------
+        context : mapping of str to value, optional
+            Values of the context's fields.
+        arm : str
+            Arm that was played.
+        reward : float or Decimal, optional
+            Its reward. By default it is reported later, with `reward`.
+        propensity : float, optional
+            Probability with which the arm was chosen. By default the choice was not random.
+        subject : str, int or UUID, optional
+            Person or thing that the decision concerned.
+        at : float, datetime or str, optional
+            Moment of the decision. By default it is now.
+        id : str, int or UUID, optional
+            Name of the decision. By default a random name is made.
+
+        Returns
+        -------
+        Decision
+            The decision, in the group "imported".
+        """
+        body = choice_body(context, None, subject, at, id)
+        body |= without_none(
+            arm=arm, reward=None if reward is None else float(reward), propensity=propensity
+        )
+        return self._post("record", lambda answer: Decision.from_seconds(**answer), body)
+
+    def shadows(self) -> HttpRequest[list[TextAnswer]]:
+        """Report what the candidates of the setting `shadow` would have chosen and earned."""
+        return self._get(
+            "shadows", lambda answer: [TextAnswer(report) for report in answer["shadows"]]
+        )
 
     def change(self, /, **settings: Any) -> HttpRequest[dict[str, Any]]:
         """Change settings of the agent, as a record in its ledger.

@@ -50,6 +50,7 @@ CHANGEABLE = (
     "default_reward",
     "retention",
     "sticky",
+    "shadow",
     "context",
 )
 """Settings that a living agent can change."""
@@ -85,6 +86,7 @@ class AgentSettings:
     on_duplicate: Literal["refuse", "add", "replace"] = "refuse"
     retention: float | None = None
     sticky: float | None = None
+    shadow: list[Any] = field(default_factory=list)  # candidates: [policy, parameters]
     policy_version: int | None = None  # of the registry's entry; None: made before 0.3
 
     def __post_init__(self) -> None:
@@ -312,6 +314,8 @@ def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
         plain |= _policy(plain["policy"])
     if isinstance(plain.get("timezone"), ZoneInfo):
         plain["timezone"] = plain["timezone"].key
+    if "shadow" in plain:
+        plain["shadow"] = [list(_policy(named).values()) for named in _listed(plain["shadow"])]
     if "share_bounds" in plain:
         plain["share_bounds"] = shares_of(plain["share_bounds"])
     for name in ("reward_within", "retention", "sticky"):
@@ -320,6 +324,13 @@ def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()
     }
+
+
+def _listed(given: Any) -> list[Named]:
+    """Candidates as a list of policies, each an id or an id and parameters."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ParameterError(f"shadow must be a list of policies, got {given!r}")
+    return [one if isinstance(one, str) else (one[0], one[1]) for one in given]
 
 
 def _policy(named: Named) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class DecisionInputs:
     )
     imported: bool = False
     baseline: int = -1  # the arm that the caller's present rule takes; -1: none
+    propensity: float = 1.0  # of an imported decision
 
 
 class AgentState:
@@ -92,7 +93,7 @@ class AgentState:
         self.latest, self.decisions = inputs.at, self.decisions + 1
         arm, chance, shares = made[0]
         if inputs.imported and inputs.played is not None:
-            arm, chance = inputs.played, 1.0
+            arm, chance = inputs.played, inputs.propensity
         choice = Choice(
             arm, group, chance, number, quantise(shares), x, inputs.available, inputs.baseline,
             kept is not None,
@@ -337,11 +338,11 @@ class AgentState:
         available = np.zeros(self.arms.room, bool)
         available[: len(choice.available)] = choice.available
         cleaned = json.loads(record.context)
-        decided = self.decide(
-            DecisionInputs(
-                cleaned, record.at, available, record.subject, choice.arm, imported, choice.baseline
-            )
-        )
+        inputs = DecisionInputs(
+            cleaned, record.at, available, record.subject, choice.arm, imported,
+            choice.baseline, choice.propensity,
+        )  # fmt: skip
+        decided = self.decide(inputs)
         if not _same(choice, decided):
             self.differences += 1
             if self.differences == 1:

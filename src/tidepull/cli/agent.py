@@ -72,6 +72,17 @@ def lift(
 
 
 @agent_app.command()
+def shadow(
+    context: Context,
+    policies: list[str] = Argument(None, metavar="[POLICY]...", help="Candidates, such as lin-ts."),
+) -> None:
+    """What other policies would have chosen and earned (default: those of the setting `shadow`)."""
+    with _opened(context) as agent:
+        for report in agent.shadows(policies or None):
+            print(report)
+
+
+@agent_app.command()
 def history(
     context: Context,
     last: int = Option(20, "--last", min=1, help="How many of the latest decisions."),

@@ -201,6 +201,13 @@ def change(
 
 
 @client_app.command()
+def shadows(context: Context, agent: str = _AGENT) -> None:
+    """Report what the candidates of the setting `shadow` would have chosen and earned."""
+    for report in _agent(context, agent).shadows():
+        print(report)
+
+
+@client_app.command()
 def freeze(context: Context, agent: str = _AGENT) -> None:
     """Stop learning; decisions go on."""
     _agent(context, agent).freeze()

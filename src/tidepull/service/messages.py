@@ -90,6 +90,7 @@ class NewAgent(Strict):
     on_duplicate: Literal["refuse", "add", "replace"] | None = None
     retention: Seconds | None = None
     sticky: Seconds | None = None
+    shadow: Annotated[list[Text | PolicyChoice], Meta(max_length=8)] | None = None
 
 
 class SettingsBody(Strict):
@@ -104,6 +105,7 @@ class SettingsBody(Strict):
     default_reward: Number | None = None
     retention: Seconds | None = None
     sticky: Seconds | None = None
+    shadow: Annotated[list[Text | PolicyChoice], Meta(max_length=8)] | None = None
     context: Fields | None = None
     unset: list[
         Literal["control_arm", "reward_within", "default_reward", "retention", "sticky"]
@@ -127,6 +129,46 @@ class ChooseBody(Strict):
     at: Moment | None = None
     id: DecisionId | None = None
     baseline: Label | None = None
+
+
+class RecordBody(Strict):
+    """A decision that was made elsewhere, to learn from; `propensity` null: it was not random."""
+
+    arm: Label
+    context: Values | None = None
+    reward: Number | None = None
+    propensity: Annotated[float, Meta(gt=0, le=1)] | None = None
+    subject: Annotated[str, Meta(max_length=MOST_TEXT)] | None = None
+    at: Moment | None = None
+    id: DecisionId | None = None
+
+
+class ShadowShown(Struct, kw_only=True):
+    """What a candidate would have chosen and earned; null where choices were not random enough.
+    `shares` has each arm's share of the agent's decisions and of the candidate's."""
+
+    words: str
+    policy: str
+    decisions: int
+    disagreement: float | None
+    shares: dict[str, tuple[float, float]]
+    known: bool
+    significant: bool
+    value: float | None
+    own: float | None
+    gain: float | None
+    low: float | None
+    high: float | None
+    unsupported: float | None
+    effective: float
+    needed: int | None
+    level: float
+
+
+class ShadowsShown(Struct, kw_only=True):
+    """One report for each candidate."""
+
+    shadows: list[ShadowShown]
 
 
 class ChooseBatch(Strict):
@@ -232,6 +274,7 @@ class StateShown(Struct, kw_only=True):
     share_bounds: dict[str, list[float]]
     retention: float | None
     sticky: float | None
+    shadow: list[Any]
     reward_within: float | None
     default_reward: float | None
     on_duplicate: str

@@ -223,6 +223,25 @@ def test_baselines_and_outcomes_go_over_the_wire(client: tidepull.Client) -> Non
     assert [one["of"] for one in shop.explain().data["outcomes"]] == ["cost"]
 
 
+def test_candidates_and_records_go_over_the_wire(client: tidepull.Client) -> None:
+    shop = client.create(
+        "try", arms=["a", "b"], context={}, policy="random", control=0.0, seed=2,
+        shadow=["bernoulli-ts"],
+    )  # fmt: skip
+    assert "no decisions" in str(shop.shadows()[0])
+    for n in range(300):
+        decision = shop.choose()
+        shop.reward(decision, float(decision.arm == "b"))
+    (report,) = shop.shadows()
+    assert report.data["significant"]
+    assert report.data["gain"] > 0.3
+    assert shop.change(shadow=[("ucb", {}), "lin-ts"])["shadow"][1] == [["ucb", {}], ["lin-ts", {}]]
+    assert [one.data["policy"] for one in shop.shadows()] == ["ucb", "lin-ts"]
+    recorded = shop.record({}, "b", reward=1.0, propensity=0.5, id="order 1")
+    assert (recorded.group, recorded.propensity) == ("imported", 0.5)
+    assert shop.record({}, "b", reward=1.0, propensity=0.5, id="order 1") == recorded
+
+
 def test_pauses_grow_and_follow_what_the_service_says() -> None:
     assert 0.025 <= pause(0, None) <= 0.05
     assert 0.2 <= pause(3, None) <= 0.4

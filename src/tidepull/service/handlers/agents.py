@@ -49,6 +49,7 @@ _STATE = {
     "share_bounds": {},
     "retention": None,
     "sticky": None,
+    "shadow": [],
     "reward_within": 172800.0,
     "default_reward": 0.0,
     "on_duplicate": "refuse",
@@ -146,6 +147,7 @@ async def state_shown(hosted: HostedAgent) -> StateShown:
             "share_bounds",
             "retention",
             "sticky",
+            "shadow",
             "reward_within",
             "default_reward",
             "on_duplicate",
@@ -169,6 +171,8 @@ async def change_settings(call: Call) -> SettingsChanged:
     arguments = {name: getattr(body, name) for name in body.__struct_fields__}
     if body.context is not None:
         arguments["context"] = {name: _field(kind) for name, kind in body.context.items()}
+    if body.shadow is not None:
+        arguments["shadow"] = [_named(one) for one in body.shadow]
     hosted = await call.agent()
     changes = await hosted.change(lambda agent: agent.change(**arguments))
     return SettingsChanged(changes=changes)
@@ -180,9 +184,15 @@ def agent_arguments(body: NewAgent) -> dict[str, Any]:
     arguments = {name: value for name, value in arguments.items() if value is not None}
     if body.context is not None:
         arguments["context"] = {name: _field(kind) for name, kind in body.context.items()}
-    if isinstance(body.policy, PolicyChoice):
-        arguments["policy"] = (body.policy.id, body.policy.parameters)
+    if body.policy is not None:
+        arguments["policy"] = _named(body.policy)
+    if body.shadow is not None:
+        arguments["shadow"] = [_named(one) for one in body.shadow]
     return arguments
+
+
+def _named(policy: str | PolicyChoice) -> Any:
+    return policy if isinstance(policy, str) else (policy.id, policy.parameters)
 
 
 def _field(kind: Any) -> Any:

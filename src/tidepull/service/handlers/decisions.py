@@ -13,6 +13,7 @@ from tidepull.service.messages import (
     ChooseBody,
     DecisionMade,
     DecisionsMade,
+    RecordBody,
     RewardAnswer,
     RewardBatch,
     RewardBody,
@@ -109,6 +110,27 @@ async def choose_batch(call: Call) -> DecisionsMade:
     call.service.metrics.decided(call.name, len(decisions))
     call.service.schedule_upkeep(hosted)
     return DecisionsMade(decisions=[_decision_shown(decision) for decision in decisions])
+
+
+@OPERATIONS.post(
+    "/v1/agents/{name}/record",
+    Scope.DECIDE,
+    answer=DecisionMade,
+    body=RecordBody,
+    example={"context": {"device": "phone"}, "arm": "green", "reward": 1.0},
+    answer_example={**_DECISION, "propensity": 1.0, "group": "imported"},
+)
+async def record(call: Call) -> DecisionMade:
+    """Learn from a decision that was made elsewhere, such as by the present rule."""
+    body: RecordBody = call.body
+    arguments = {
+        name: getattr(body, name) for name in ("reward", "propensity", "subject", "at", "id")
+    }
+    hosted = await call.agent()
+    decision = await hosted.change(lambda agent: agent.record(body.context, body.arm, **arguments))
+    call.service.metrics.decided(call.name)
+    call.service.schedule_upkeep(hosted)
+    return _decision_shown(decision)
 
 
 def _key(call: Call) -> str | None:

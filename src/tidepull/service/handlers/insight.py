@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from tidepull.agent import table
+from tidepull.agent.agent import Agent
 from tidepull.agent.insight import Insight, alarms
 from tidepull.agent.lift import Lift, lift_of
 from tidepull.agent.log import DecisionLog
@@ -28,6 +29,8 @@ from tidepull.service.messages import (
     LiftPoint,
     LiftShown,
     ReportShown,
+    ShadowShown,
+    ShadowsShown,
     WaitingShown,
 )
 from tidepull.service.operations import Call, Operations
@@ -177,6 +180,49 @@ async def lift(call: Call) -> LiftShown:
         return shown
 
     return await hosted.query_log(measured)
+
+
+@OPERATIONS.get(
+    "/v1/agents/{name}/shadows",
+    Scope.READ,
+    answer=ShadowsShown,
+    answer_example={
+        "shadows": [
+            {
+                "words": "lin-ts would choose another arm in 20% of 17 decisions (...).",
+                "policy": "lin-ts",
+                "decisions": 17,
+                "disagreement": 0.2,
+                "shares": {"blue": [0.4, 0.6]},
+                "known": False,
+                "significant": False,
+                "value": None,
+                "own": None,
+                "gain": None,
+                "low": None,
+                "high": None,
+                "unsupported": 0.0,
+                "effective": 15.0,
+                "needed": 4000,
+                "level": 0.95,
+            }
+        ]
+    },
+)
+async def shadows(call: Call) -> ShadowsShown:
+    """What the candidates of the setting `shadow` would have chosen and earned."""
+    hosted = await call.agent()
+    reports = await hosted.aside(Agent.shadows)
+    shown = [
+        ShadowShown(
+            words=str(report),
+            known=report.known,
+            significant=report.significant,
+            **_finite(asdict(report)),
+        )
+        for report in reports
+    ]
+    return ShadowsShown(shadows=shown)
 
 
 @OPERATIONS.get(
