@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-import tidepull
 from tidepull.agent.commands import Request
+from tidepull.agent.served import ServedAgent
 
 TIDE = ("tide", {"also": ["calendar"]})
 WITHIN = 3 * 3600.0
@@ -49,7 +49,7 @@ def fill(path: Path, *, days: int = 28, a_day: int = 400, policy: Any = TIDE, se
     new_since = end - 0.4 * days * 86_400
     clicks: list[tuple[float, str, float]] = []
     context = {"device": ["phone", "desktop"]}
-    agent = tidepull.Agent(
+    agent = ServedAgent(
         path, arms=["coffee", "dinner", "brunch"], context=context, policy=policy, seed=seed, training="manual",
         control=0.1, min_share=0.02, reward_within=WITHIN, capacity=8,
     )  # fmt: skip

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from research.benchmarks.agent_speed import CONTEXT, visits
-from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Request
+from tidepull.agent.served import ServedAgent
 
 ROOT = Path(__file__).parents[2]
 BATCH = 100
@@ -43,7 +43,7 @@ COLUMNS = (
 def restart(path: Path) -> float:
     """Seconds until an agent that is opened again can decide."""
     started = time.perf_counter()
-    with Agent(path, read_only=True):
+    with ServedAgent(path, read_only=True):
         return time.perf_counter() - started
 
 
@@ -59,7 +59,7 @@ def on_disk(path: Path) -> int:
 
 
 def together(
-    agent: Agent, contexts: list[dict[str, Any]], at: float, rng: np.random.Generator
+    agent: ServedAgent, contexts: list[dict[str, Any]], at: float, rng: np.random.Generator
 ) -> None:
     """Decisions half a minute apart and their rewards, safe when all are done."""
     asked = [Request(context, at=at + 30.0 * n) for n, context in enumerate(contexts)]
@@ -76,7 +76,7 @@ def run(path: Path, events: int, policy: str) -> Iterator[dict[str, Any]]:
     """A row for each twentieth."""
     given, rng = visits(1000), np.random.default_rng(0)
     part = max(1, events // 40)
-    with Agent(
+    with ServedAgent(
         path, arms=["a", "b", "c"], context=CONTEXT, policy=policy, seed=0, training="manual"
     ) as agent:
         for twentieth in range(20):
@@ -97,7 +97,7 @@ def restarts(path: Path, *, from_nothing: bool) -> dict[str, Any]:
     """Seconds of a restart: with a snapshot of the end, with one that is older by some thousand
     records, and if asked with none."""
     found: dict[str, Any] = {"restart_s": restart(path)}
-    with Agent(path, training="manual") as agent:
+    with ServedAgent(path, training="manual") as agent:
         ledger = agent._commands.ledger
         older = next(
             seq for seq in [*ledger.snapshots(), 0] if ledger.last - seq >= 1000 or seq == 0
@@ -106,7 +106,7 @@ def restarts(path: Path, *, from_nothing: bool) -> dict[str, Any]:
         ledger.drop_snapshots(older)
     found["restart_older_s"] = restart(path)
     if from_nothing:
-        with Agent(path, training="manual") as agent:
+        with ServedAgent(path, training="manual") as agent:
             agent._commands.ledger.drop_snapshots(0)
         found["restart_from_nothing_s"] = restart(path)
     return found

@@ -28,7 +28,7 @@ from tidepull.tide.models.algebra import compiled
 from tidepull.tide.models.bank import HypothesisBank
 from tidepull.tide.models.family import Window
 from tidepull.tide.models.kernels import MAX_WIDTH, Bank, observe_one
-from tidepull.tide.policy import Tide
+from tidepull.tide.patterns import Patterns
 from tidepull.types import Event, FloatArray, IntArray
 
 _REWARDS = 512
@@ -71,7 +71,7 @@ def played(world: str, rounds: int) -> tuple[HypothesisBank, Window, bool]:
     shape, see = WORLDS[world]
     learner, rng = build_policy("tide", shape, seed=0), np.random.default_rng(0)
     tide = learner.inner
-    assert isinstance(tide, Tide)
+    assert isinstance(tide, Patterns)
     bank = tide._bank
     for t in range(rounds + _REWARDS):
         if t == rounds:

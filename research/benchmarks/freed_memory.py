@@ -27,8 +27,8 @@ def megabytes() -> float:
 
 
 def measure(give_back: bool) -> None:
-    from tidepull.agent.agent import Agent
     from tidepull.agent.commands import Request
+    from tidepull.agent.served import ServedAgent
     from tidepull.service.server import give_memory_back
 
     if give_back:
@@ -37,7 +37,7 @@ def measure(give_back: bool) -> None:
     chosen: dict[str, Any] = {"arms": ["a", "b", "c"], "context": FIELDS, "policy": "tide"}
     with tempfile.TemporaryDirectory() as folder:
         agents = [
-            Agent(
+            ServedAgent(
                 Path(folder) / f"{n}.db", **chosen, seed=n, training="manual", snapshot_every=10**9
             )
             for n in range(AGENTS)

@@ -117,15 +117,15 @@ def server(folder: str, pipe: Any, bare: bool) -> None:
 
 def real_app(folder: str, spent: Spent) -> Any:
     """The service, with a watch on its parts."""
-    from tidepull.agent.agent import Agent
+    from tidepull.agent.served import ServedAgent
     from tidepull.service import app as door
     from tidepull.service.operations import Operation
     from tidepull.service.server import ServerConfig, prepare
 
-    Agent.choose_ahead = spent.timed("deciding", Agent.choose_ahead)  # type: ignore[method-assign]
-    Agent.reward_ahead = spent.timed("learning", Agent.reward_ahead)  # type: ignore[method-assign]
-    Agent.commit = spent.timed("disk", Agent.commit)  # type: ignore[method-assign]
-    Agent.slice = spent.timed("upkeep", Agent.slice)  # type: ignore[method-assign]
+    ServedAgent.choose_ahead = spent.timed("deciding", ServedAgent.choose_ahead)  # type: ignore[method-assign]
+    ServedAgent.reward_ahead = spent.timed("learning", ServedAgent.reward_ahead)  # type: ignore[method-assign]
+    ServedAgent.commit = spent.timed("disk", ServedAgent.commit)  # type: ignore[method-assign]
+    ServedAgent.slice = spent.timed("upkeep", ServedAgent.slice)  # type: ignore[method-assign]
     Operation.read = spent.timed("json", Operation.read)  # type: ignore[method-assign]
     door.msgspec.json.encode = spent.timed("json", door.msgspec.json.encode)  # type: ignore[attr-defined]
     return prepare(ServerConfig(folder, insecure=True, log=Path(folder) / "access.jsonl"))

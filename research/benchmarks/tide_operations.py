@@ -25,7 +25,7 @@ from tidepull.policies import build_policy
 from tidepull.tide.models import kernels
 from tidepull.tide.models.bank import HypothesisBank
 from tidepull.tide.models.notes import columns
-from tidepull.tide.policy import Tide
+from tidepull.tide.patterns import Patterns
 from tidepull.types import Event
 
 POLICY = "tide"
@@ -45,7 +45,7 @@ def grown(world: str, rounds: int) -> HypothesisBank:
         learner.learn(Event(context, arm, float(rewards[arm])))
         while learner.upkeep():
             pass
-    assert isinstance(learner.inner, Tide)
+    assert isinstance(learner.inner, Patterns)
     return learner.inner._bank
 
 

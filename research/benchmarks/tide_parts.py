@@ -22,7 +22,7 @@ from research.benchmarks.machine import describe
 from research.benchmarks.tails import WORLDS
 from tidepull._internal.system import one_blas_thread
 from tidepull.policies import build_policy
-from tidepull.tide.policy import Tide
+from tidepull.tide.patterns import Patterns
 from tidepull.types import Event
 
 DRAWS = 32
@@ -61,7 +61,7 @@ def played(rounds: int) -> list[dict[str, float]]:
     shape, see = WORLDS["shop"]
     policy = build_policy("tide", shape, seed=0)
     tide, watch, rng = policy.inner, Watch(), np.random.default_rng(0)
-    assert isinstance(tide, Tide)
+    assert isinstance(tide, Patterns)
     for owner, name, words in PARTS:
         object_ = getattr(tide, owner) if owner else tide
         setattr(object_, name, watch.on(words, getattr(object_, name)))

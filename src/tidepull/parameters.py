@@ -12,6 +12,7 @@ Where the parameter sets no upper limit, numbers beyond 1e15 are refused, and th
 from __future__ import annotations
 
 import difflib
+import operator
 import sys
 import types
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ from tidepull.errors import ParameterError
 P = TypeVar("P", bound="Parameters")
 
 LARGEST, SMALLEST = 1e15, 1e-100
+_HOLDS = {"≥": operator.ge, ">": operator.gt, "≤": operator.le, "<": operator.lt}
 
 
 def parameter(
@@ -318,12 +320,9 @@ def _fits(value: Any, option: Any) -> bool:
         return any(value == choice and type(value) is type(choice) for choice in get_args(option))
     if get_origin(option) is tuple:
         inner, *rest = get_args(option)
-        open_ended = rest == [Ellipsis]
-        return (
-            isinstance(value, tuple)
-            and (open_ended or len(value) == 1 + len(rest))
-            and all(_fits(item, inner) for item in value)
-        )
+        if not isinstance(value, tuple) or (rest != [Ellipsis] and len(value) != 1 + len(rest)):
+            return False
+        return all(_fits(item, inner) for item in value)
     return type(value) is option
 
 
@@ -345,13 +344,7 @@ def _check(f: Field[Any], value: Any, hint: Any) -> None:
             raise ParameterError(f"{f.name} must be finite, got {got}")
         bounds = f.metadata.get("bounds", {})
         for sign, bound in bounds.items():
-            holds = {
-                "≥": number >= bound,
-                ">": number > bound,
-                "≤": number <= bound,
-                "<": number < bound,
-            }[sign]
-            if not holds:
+            if not _HOLDS[sign](number, bound):
                 raise ParameterError(f"{f.name} must be {sign} {bound:g}, got {number:g}")
         if {"≤", "<"} & set(bounds):
             continue

@@ -10,7 +10,7 @@ prefix is asked for, or when all guests are.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +23,10 @@ from tidepull.protocols import Policy, Problem
 
 T = TypeVar("T")
 Named: TypeAlias = str | tuple[str, Mapping[str, Any]]
+
+Declared: TypeAlias = tuple[str, str, str, str, Mapping[str, Any], str]
+"""Id, module, parameters and builder in it, what differs from the usual entry, and a
+description."""
 
 _GUESTS = "tidepull.integrations.external."
 GUESTS = {name: _GUESTS + name for name in ("bayesianbandits", "gittins", "mabwiser", "river")}
@@ -114,16 +118,10 @@ class Declaration:
     def load(self) -> Entry[Any]:
         """Import the module and make the entry."""
         module = import_module(self.module)
-        return Entry(
-            self.id,
-            self.description,
-            getattr(module, self.parameters),
-            getattr(module, self.build),
-            defaults=self.defaults,
-            horizon=self.horizon,
-            data=None if self.data is None else getattr(module, self.data),
-            version=self.version,
-        )
+        parameters, build = getattr(module, self.parameters), getattr(module, self.build)
+        data = None if self.data is None else getattr(module, self.data)
+        others = (self.defaults, self.horizon, data, self.version)
+        return Entry(self.id, self.description, parameters, build, *others)
 
 
 class Registry(Generic[T]):
@@ -145,9 +143,11 @@ class Registry(Generic[T]):
         else:
             self._guests[entry.id] = entry
 
-    def declare(self, declaration: Declaration) -> None:
-        """Register an entry whose module is imported when it is asked for."""
-        self._entries[declaration.id] = declaration
+    def declare(self, rows: Iterable[Declared], package: str) -> None:
+        """Register entries whose modules, in a package, are imported when they are asked for."""
+        for id, module, parameters, build, others, description in rows:
+            place = f"{package}.{module}"
+            self._entries[id] = Declaration(id, description, place, parameters, build, **others)
 
     def guests(self) -> list[Entry[T]]:
         """The entries of all guests, whether their packages are installed or not."""

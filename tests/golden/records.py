@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parent
 
 def log_weights(policy: Any) -> FloatArray:
     """The log weight of every hypothesis of `tide`; all that golden tests know of its inside."""
-    weights: FloatArray = policy.inner._mixture.log_weights
+    weights: FloatArray = policy.inner._patterns._mixture.log_weights
     return weights
 
 

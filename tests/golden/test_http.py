@@ -21,7 +21,7 @@ import pytest
 
 from tests.golden import records
 from tests.integration.service.houses import House
-from tidepull.agent.agent import Agent
+from tidepull.agent.served import ServedAgent
 from tidepull.service.personalizer import Personalizer
 from tidepull.service.stores import AgentStore, Directory
 
@@ -218,8 +218,8 @@ class Timed(Directory):
         super().__init__(root)
         self._clock = clock
 
-    def open(self, name: str) -> Agent:
-        return Agent(self.root / f"{name}.db", training="manual", now=self._clock)
+    def open(self, name: str) -> ServedAgent:
+        return ServedAgent(self.root / f"{name}.db", training="manual", now=self._clock)
 
     def create(self, name: str, given: dict[str, Any]) -> None:
         super().create(name, {**given, "now": self._clock})

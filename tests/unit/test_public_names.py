@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 
 import tidepull
+from tidepull.agent.served import ServedAgent
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = "\n".join(
@@ -169,3 +170,12 @@ def test_private_names_are_told_from_public_ones() -> None:
         "tidepull.logs.read": True,
         "tidepull.Agent": True,
     }
+
+
+def test_agent_has_no_machinery_of_servers() -> None:
+    """What only servers need is on `ServedAgent`, so that completion shows what users call."""
+    public = {name for name in dir(tidepull.Agent) if not name.startswith("_")}
+    machinery = {name for name in vars(ServedAgent) if not name.startswith("_")}
+    assert not public & machinery
+    assert not {name for name in public if name.endswith(("_ahead", "aside"))}
+    assert len(public) <= 34

@@ -66,7 +66,7 @@ FAULTS = (
     ),
     Fault(
         "success inverted",
-        "tide/policy.py",
+        "tide/patterns.py",
         "success = reward > units.threshold",
         "success = reward <= units.threshold",
         f"{_STEPS}::test_success_is_a_reward_above_the_threshold",
@@ -87,7 +87,7 @@ FAULTS = (
     ),
     Fault(
         "memories not fed",
-        "tide/policy.py",
+        "tide/patterns.py",
         "memory.add(t, arm, reward, success)",
         "pass",
         f"{_STEPS}::test_success_is_a_reward_above_the_threshold",
@@ -115,7 +115,7 @@ FAULTS = (
     ),
     Fault(
         "no exploration",
-        "tide/policy.py",
+        "tide/patterns.py",
         "return min(0.05, self.parameters.exploration / (noted.t + 1))",
         "return 0.0",
         f"{_STEPS}::test_families_are_drawn_uniformly_as_rarely_as_the_parameter_says",

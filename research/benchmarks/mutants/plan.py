@@ -113,7 +113,7 @@ TARGETS = (
         ("tests/unit/tide/test_parts.py", "tests/property/test_tide_parts.py"),
     ),
     Target(
-        ("tide/policy.py", "tide/births.py", "tide/rebuild.py"),
+        ("tide/patterns.py", "tide/births.py", "tide/rebuild.py"),
         (
             "tests/unit/tide/test_rebuild.py",
             "tests/unit/tide/test_births.py",

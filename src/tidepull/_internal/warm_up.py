@@ -57,8 +57,9 @@ def _play(policy: Named, shape: ProblemShape, binary: bool) -> None:
     for t in range(_ROUNDS):
         observation = rng.normal(size=shape.observation_dim) if shape.observation_dim else None
         features = rng.normal(size=(shape.n_arms, shape.arm_dim)) if shape.arm_dim else None
-        context = Context(observation, features, time=1.7e9 + 3000.0 * t)
-        # An agent decides by shares.
+        # Agents give a time and decide by shares; in trials both may be missing.
+        time = 1.7e9 + 3000.0 * t if t // 2 % 2 else None
+        context = Context(observation, features, time=time)
         arm = (
             learner.choose_by(context, 2, lambda shares: int(np.argmax(shares)))
             if t % 2

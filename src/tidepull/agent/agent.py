@@ -38,10 +38,9 @@ from tidepull.agent.insight import (
 )
 from tidepull.agent.ledger import is_new_file, ledger_at
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.ledger_check import LedgerCheck, Scrub, check_ledger
+from tidepull.agent.ledger_check import LedgerCheck, check_ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.limits import require_affordable_settings
-from tidepull.agent.log import LogReader
 from tidepull.agent.records import Choice, DecisionGroup, Kind
 from tidepull.agent.settings import (
     CHANGEABLE,
@@ -373,10 +372,19 @@ class Agent:
         >>> len(agent.choose_many([{"age": 31}, {"age": 52}]))
         2
         """
-        decisions, seq = self.choose_ahead([Request(context) for context in contexts])
+        decisions, seq = self._choose_all([Request(context) for context in contexts])
         self._commands.flush(seq)
         self._afterwards()
         return decisions
+
+    def _choose_all(self, requests: Sequence[Request]) -> tuple[list[Decision], int]:
+        """Decisions, all or none, and the number of the record to wait for."""
+        with self._lock:
+            self._ready()
+            made = self._commands.decide_all(requests)
+            last = max((pending.latest for pending in made), default=0)
+            decisions = [self._decision_of(pending) for pending in made]
+            return decisions, self._commands.number_to_wait_for(last)
 
     # ---- rewards
 
@@ -454,105 +462,6 @@ class Agent:
             )
             return self._commands.number_to_wait_for(record.seq), news
 
-    # ---- for servers: many steps, one commit
-
-    def choose_ahead(self, requests: Sequence[Request]) -> tuple[list[Decision], int]:
-        """Make several decisions, all or none, before they are durable.
-
-        The decisions must not be sent before `commit(number)` has returned.
-
-        Parameters
-        ----------
-        requests : sequence of Request
-            The decisions to make.
-
-        Returns
-        -------
-        decisions : list of Decision
-            One decision for each request.
-        number : int
-            The number to give to `commit`.
-
-        Raises
-        ------
-        ConflictError
-            If an id was used for another request.
-        """
-        with self._lock:
-            self._ready()
-            made = self._commands.decide_all(requests)
-            last = max((pending.latest for pending in made), default=0)
-            decisions = [self._decision_of(pending) for pending in made]
-            return decisions, self._commands.number_to_wait_for(last)
-
-    def reward_ahead(
-        self,
-        id: DecisionId,
-        reward: float | Decimal,
-        *,
-        at: float | datetime | str | None = None,
-        key: str | None = None,
-        caller: Caller = Caller.PROCESS,
-        also: Mapping[str, float] | None = None,
-    ) -> tuple[bool, int]:
-        """Report the reward of a decision before it is durable.
-
-        It is durable when `commit(number)` has returned.
-
-        Parameters
-        ----------
-        id : str, int, UUID or Decision
-            The decision.
-        reward : float or Decimal
-            Its reward.
-        at : float, datetime or str, optional
-            Moment of the reward. By default it is now.
-        key : str, optional
-            Name of the reward; see `reward`.
-        caller : Caller, default: Caller.PROCESS
-            Who gives `at`, which decides how far it may be from the present.
-        also : mapping of str to float, optional
-            Further outcomes; see `reward`.
-
-        Returns
-        -------
-        new : bool
-            True if the reward is new, False if it is a duplicate.
-        number : int
-            The number to give to `commit`.
-        """
-        seq, news = self._record_reward(id, reward, at, key, caller, also)
-        return news, seq
-
-    def activate_ahead(self, id: DecisionId) -> tuple[bool, int]:
-        """Activate a deferred decision before the activation is durable.
-
-        A deferred decision counts from its activation on. The activation is durable when
-        `commit(number)` has returned.
-
-        Parameters
-        ----------
-        id : str, int, UUID or Decision
-            The decision.
-
-        Returns
-        -------
-        new : bool
-            True if the decision is activated now, False if it was active already.
-        number : int
-            The number to give to `commit`.
-
-        Raises
-        ------
-        DecisionError
-            If there is no such decision.
-        """
-        with self._lock:
-            self._ready()
-            pending = self._commands.decisions.find(id)
-            news = self._commands.activate(id_of(id), pending)
-            return news, self._commands.number_to_wait_for(pending.latest)
-
     def chances(self, id: DecisionId) -> dict[str, float]:
         """Return the probability that each arm had in a decision.
 
@@ -574,23 +483,6 @@ class Agent:
         with self._lock:
             self._ready()
             return self._commands.chances(self._commands.decisions.find(id))
-
-    def commit(self, seq: int) -> None:
-        """Wait until a step is durable.
-
-        Any thread may call it while others take steps.
-
-        Parameters
-        ----------
-        seq : int
-            The number that `choose_ahead`, `reward_ahead` or `activate_ahead` returned.
-
-        Raises
-        ------
-        LedgerError
-            If the commit of the step failed.
-        """
-        self._commands.flush(seq)
 
     # ---- arms
 
@@ -665,11 +557,6 @@ class Agent:
         """
         return self._commands.state.arms.features(label)
 
-    @property
-    def describes(self) -> bool:
-        """Whether the features of arms are free-form objects."""
-        return self._commands.state.arms.described
-
     def rename(self, label: str, to: str, *, at: float | datetime | str | None = None) -> None:
         """Give an arm another label.
 
@@ -688,6 +575,41 @@ class Agent:
             If there is no such arm, or the new label is taken.
         """
         self._change({"op": "rename", "label": label, "to": label_of(to)}, at)
+
+    def replace(
+        self,
+        label: str,
+        to: str,
+        features: Any = None,
+        *,
+        at: float | datetime | str | None = None,
+    ) -> None:
+        """Give the place of an arm to a new one, so that an agent does not grow for ever.
+
+        Earlier decisions keep their label. Nothing that was learnt of the arm is believed of the
+        new one: unless arms have free-form features, the policy is rebuilt from the ledger.
+
+        Parameters
+        ----------
+        label : str
+            Label of the arm that goes.
+        to : str
+            Label of the arm that comes.
+        features : float or mapping, optional
+            Its features, where arms have them.
+        at : float, datetime or str, optional
+            Moment of the change. By default it is now.
+
+        Raises
+        ------
+        ArmError
+            If there is no such arm, the new label is taken, or its features do not fit.
+        """
+        last = self._commands.ledger.last
+        change = {"op": "replace", "label": label, "to": label_of(to), "after": last}
+        if features is not None:
+            change["features"] = features_of(to, features)
+        self._change(change, at)
 
     def describe(
         self, label: str, features: Mapping[str, Any], *, at: float | datetime | str | None = None
@@ -964,9 +886,7 @@ class Agent:
         DataFrame or list of dict
             The table.
         """
-        return self._look(
-            lambda insight: table.frame(self.rows_aside(insight), kind, insight.moments)
-        )
+        return self._look(lambda insight: table.frame(self._rows(insight), kind, insight.moments))
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write all decisions to a file.
@@ -981,7 +901,7 @@ class Agent:
         int
             Number of decisions.
         """
-        return self._look(lambda insight: table.write(Path(path), self.rows_aside(insight)))
+        return self._look(lambda insight: table.write(Path(path), self._rows(insight)))
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draw traffic, rewards by hour and weekday, and the gain over the control group.
@@ -1003,75 +923,20 @@ class Agent:
             lambda _: check_ledger(commands.fresh_state(), commands.ledger, commands.erased())
         )
 
-    def _look(self, question: Callable[[Insight], T]) -> T:
-        with self._lock:
-            self._ready()
-            self._commands.flush()
-            return question(Insight(self._commands.state, self._commands.ledger))
-
-    def aside(self, reader: LogReader | None = None) -> Insight:
-        """Return a view that another thread can read while the agent continues.
-
-        Parameters
-        ----------
-        reader : LogReader, optional
-            A result of `reader`. If it was used before, only new records are read.
-
-        Returns
-        -------
-        Insight
-            The view.
-        """
-        with self._lock:
-            self._ready()
-            insight = Insight(self._commands.state, self._commands.ledger, reader)
-            insight.summarise_policy()
-            return insight
-
-    def reader(self) -> LogReader:
-        """Return a reader for `aside`; one thread at a time may use it."""
-        return LogReader(self.settings, self._commands.clock)
-
-    def rows_aside(
-        self, insight: Insight, *, before: float | datetime | str | None = None
+    def _rows(
+        self, insight: Insight, before: float | datetime | str | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Iterate over the decisions of a view, as `export` writes them.
-
-        Parameters
-        ----------
-        insight : Insight
-            A result of `aside`.
-        before : float, datetime or str, optional
-            Only decisions that `compact` would move.
-
-        Returns
-        -------
-        iterator of dict
-            One row for each decision.
-        """
+        """The decisions of a view; `before`: those that `compact` would move."""
         upto = None
         if before is not None:
             upto = insight.last_before(self._commands.clock.read(before))
         return table.rows(insight, self._commands.ledger, self._commands.decisions.id, upto)
 
-    def scrub(self, scrub: Scrub, count: int) -> tuple[int, list[int]]:
-        """Check the hashes of some more records.
-
-        Parameters
-        ----------
-        scrub : Scrub
-            How far the check has come.
-        count : int
-            Number of records to check.
-
-        Returns
-        -------
-        count : int
-            Number of records that were checked.
-        damaged : list of int
-            Numbers of records that are not as they were written.
-        """
-        return scrub.step(self._commands.ledger, count)
+    def _look(self, question: Callable[[Insight], T]) -> T:
+        with self._lock:
+            self._ready()
+            self._commands.flush()
+            return question(Insight(self._commands.state, self._commands.ledger))
 
     def state(self) -> AgentStatus:
         """Return the settings of the agent, its arms and its counts."""
@@ -1255,7 +1120,7 @@ class Agent:
         """The last one first: one commit does for all of them, and each is waited for by its own
         number."""
         while steps:
-            self.commit(steps.pop())
+            self._commands.flush(steps.pop())
 
     # ---- what is kept, and for how long
 
@@ -1319,7 +1184,7 @@ class Agent:
             if not upto:
                 return 0
             if path is not None:
-                table.write(Path(path), self.rows_aside(insight, before=moment))
+                table.write(Path(path), self._rows(insight, before=moment))
             ledger.write({"archived": str(upto)})
             count = ledger.remove(upto=upto)
             self._commands.decisions.clear()
@@ -1339,26 +1204,13 @@ class Agent:
             if self._closed:
                 return False
             self._ready()
-            if self.has_work:
+            if self._has_work:
                 self._work_a_little()
-                return self.has_work or self.snapshot_is_due
-            if not self.snapshot_is_due:
+                return self._has_work or self._snapshot_is_due
+            if not self._snapshot_is_due:
                 return False
         self.save()
         return False
-
-    def slice(self) -> bool:
-        """Do one slice of pending work, if there is any.
-
-        Returns
-        -------
-        bool
-            True while there is more to do.
-        """
-        with self._lock:
-            self._ready()
-            self._work_a_little()
-            return self.has_work
 
     def _work_a_little(self) -> None:
         if self._commands.state.learning.pending:
@@ -1367,12 +1219,12 @@ class Agent:
             self._commands.settle(SETTLED_AT_A_TIME)
 
     @property
-    def has_work(self) -> bool:
+    def _has_work(self) -> bool:
         """Whether a slice of work is pending, or decisions are overdue."""
         return self._commands.state.learning.pending or self._commands.is_settling
 
     @property
-    def snapshot_is_due(self) -> bool:
+    def _snapshot_is_due(self) -> bool:
         """Whether `snapshot_every` records were written since the last snapshot.
 
         One that could not be written is due again after a twentieth of them.
@@ -1381,23 +1233,8 @@ class Agent:
         waits = commands.tried > commands.saved
         if waits and commands.ledger.last - commands.tried <= self._every // 20:
             return False
-        many = self.unsaved_records >= self._every
+        many = commands.ledger.last - commands.saved >= self._every
         return not commands.read_only and (many or commands.unsaved)
-
-    @property
-    def unsaved_records(self) -> int:
-        """Records since the last snapshot, which a restart replays."""
-        return self._commands.ledger.last - self._commands.saved
-
-    @property
-    def is_dirty(self) -> bool:
-        """Whether a step failed, so that the next call reads the state from the ledger again."""
-        return self._commands.dirty
-
-    def recover(self) -> None:
-        """Read the state from the ledger again if a step failed; the next call does so too."""
-        with self._lock:
-            self._ready()
 
     def save(self) -> None:
         """Take a snapshot now, so that opening need not replay earlier records."""
@@ -1418,9 +1255,9 @@ class Agent:
     def _afterwards(self) -> None:
         if self._mode == "inline":
             self._work_all()
-        elif self._mode == "background" and (self.has_work or self.snapshot_is_due):
+        elif self._mode == "background" and (self._has_work or self._snapshot_is_due):
             self._background.wake()
-        elif self._mode == "manual" and self.snapshot_is_due:
+        elif self._mode == "manual" and self._snapshot_is_due:
             self.save()
 
     def close(self, *, save: bool = True) -> None:
@@ -1481,15 +1318,10 @@ class Agent:
         record, commands = pending.record, self._commands
         arm, group, propensity = Choice.head(record.body)
         id = record.name or commands.decisions.id(record.seq)
-        label = commands.state.arms.label(arm)
+        label = commands.state.arms.label(arm, record.seq)
         return Decision(
             id, label, propensity, _GROUPS[group], commands.clock.datetime(record.at), record.at
         )
-
-    @property
-    def where(self) -> str:
-        """Place of the ledger, without any password."""
-        return self._where
 
     @property
     def settings(self) -> AgentSettings:
@@ -1517,13 +1349,14 @@ def follow_settings(agent: Agent, given: Mapping[str, Any], *, retire_missing: b
     """Change an agent that is there as the arguments of `Agent` say: arms and fields that are
     missing stay, so that programs of two versions can open it in turn."""
     wanted = plain_settings(_without_none(given))
-    labels = {arm.label: arm for arm in agent._commands.state.arms}
+    state = agent._commands.state
+    labels = {arm.label: arm for arm in state.arms}
     arms = dict(wanted.pop("arms", ()))
     for label, features in arms.items():
         if label not in labels:
             agent.add(label, features)
-        elif features != labels[label].features and not agent.describes:
-            raise ParameterError(f"{agent.where}: the arm '{label}' has other features")
+        elif features != labels[label].features and not state.arms.described:
+            raise ParameterError(f"{agent._where}: the arm '{label}' has other features")
     if retire_missing and arms:
         for label in agent.arms:
             if label not in arms:
@@ -1531,12 +1364,12 @@ def follow_settings(agent: Agent, given: Mapping[str, Any], *, retire_missing: b
     changes = {name: value for name, value in wanted.items() if name in CHANGEABLE}
     fields = changes.pop("context", None)
     if fields is not None:
-        schema = agent._commands.state.learning.schema
+        schema = state.learning.schema
         stored = {} if schema is None else schema.plain()
         other = [name for name in fields if name in stored and fields[name] != stored[name]]
         if schema is None or other:
             raise ParameterError(
-                f"{agent.where} was made with other context"
+                f"{agent._where} was made with other context"
                 + (f" (field '{other[0]}')" if other else "")
                 + ": leave context out, or change it with change(context=...)"
             )

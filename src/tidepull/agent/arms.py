@@ -32,11 +32,13 @@ MOST_ARMS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One arm: its label, its features (None: it has none), and whether it is retired."""
+    """One arm: its label, its features (None: it has none), whether it is retired, and the labels
+    of arms that had its place before, each with the last record of its time."""
 
     label: str
     features: Mapping[str, Any] | None = None
     retired: bool = False
+    former: Sequence[tuple[str, int]] = ()
 
 
 def room_for(n_arms: int) -> int:
@@ -82,9 +84,22 @@ class Arms:
     def __iter__(self) -> Any:
         return iter(self._arms)
 
-    def label(self, place: int) -> str:
-        """The label of the arm in that place."""
-        return self._arms[place].label
+    def label(self, place: int, seq: int | None = None) -> str:
+        """The label of the arm in that place, now or when record `seq` was made."""
+        arm = self._arms[place]
+        return next(
+            (label for label, last in arm.former if seq is not None and seq <= last), arm.label
+        )
+
+    def since(self, place: int) -> int:
+        """The last record before the time of the arm in that place."""
+        former = self._arms[place].former
+        return former[-1][1] if former else 0
+
+    def needs_rebuild(self, change: Mapping[str, Any], after: Arms) -> bool:
+        """Whether the policy is built anew for a change: there are more places, or what it knows of
+        a place is of another arm."""
+        return after.room != self.room or (change["op"] == "replace" and not self.described)
 
     @property
     def labels(self) -> list[str]:
@@ -121,8 +136,8 @@ class Arms:
         return mask
 
     def apply(self, change: Mapping[str, Any]) -> Arms:
-        """These arms after one was added, retired or renamed, as a ledger has it; an `ArmError` if
-        that cannot be."""
+        """These arms after one was added, replaced, retired or renamed, as a ledger has it; an
+        `ArmError` if that cannot be."""
         op, label = change["op"], change["label"]
         arms, described = list(self._arms), self._described
         if op == "describe":
@@ -151,6 +166,15 @@ class Arms:
                 arms.append(Arm(label, features))
                 if described is not None:
                     described = described.with_arm(len(arms) - 1, label, features or {})
+        elif op == "replace":
+            place, features = self.place(label), change.get("features")
+            if change["to"] in self._places:
+                raise ArmError(f"there is already an arm '{change['to']}'")
+            self._require_fitting(change["to"], features)
+            former = (*arms[place].former, (label, change["after"]))
+            arms[place] = Arm(change["to"], features, former=former)
+            if described is not None:
+                described = described.with_arm(place, change["to"], features or {})
         elif op == "retire":
             place = self.place(label)
             if arms[place].retired:
@@ -193,7 +217,10 @@ class Arms:
 
     def plain(self) -> dict[str, Any]:
         """As JSON."""
-        arms = [[arm.label, arm.features, arm.retired] for arm in self._arms]
+        arms = [
+            [arm.label, arm.features, arm.retired, *([list(arm.former)] if arm.former else [])]
+            for arm in self._arms
+        ]
         plain = {"arms": arms, "room": self.room, "founders": self._founders}
         return plain if self._described is None else {**plain, "described": self._described.plain()}
 
@@ -202,7 +229,7 @@ class Arms:
         """From JSON."""
         described = FreeFormFeatures.restored(plain["described"]) if "described" in plain else None
         return cls(
-            [Arm(*arm) for arm in plain["arms"]], plain["room"], plain["founders"], described
+            [_arm(*arm) for arm in plain["arms"]], plain["room"], plain["founders"], described
         )
 
     def _require_fitting(self, label: str, features: Any) -> None:
@@ -250,6 +277,11 @@ class Arms:
                     frozen[name][0] = 10**9  # one more value does not move what the first arms said
             row = self._schema.encode(self._schema.clean(arm.features or {}), 0.0, frozen)
             self._features[place] = row
+
+
+def _arm(label: str, features: Any, retired: bool, former: Sequence[Any] = ()) -> Arm:
+    """An arm from JSON."""
+    return Arm(label, features, retired, tuple((name, int(last)) for name, last in former))
 
 
 def _copied(state: FieldState) -> FieldState:

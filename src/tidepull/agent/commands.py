@@ -129,6 +129,7 @@ class CommandHandler:
 
     def reload(self) -> None:
         """Read the state from the ledger."""
+        self._latest = 0  # all that is read from the ledger is safe, also if reading fails halfway
         state = load_state(self._founding, self._salt, self.clock, self.ledger, self.erased())
         self._install(state)
 
@@ -173,6 +174,7 @@ class CommandHandler:
             self._broken = True  # until the state has been read
             if self.ledger.failed:
                 self.ledger.recover()
+                self._latest = 0  # whoever waits for a refused record is told, not this call
             else:
                 self.flush()  # steps before the one that broke count, and must not be written after the state is read
             self.reload()
@@ -378,7 +380,8 @@ class CommandHandler:
         available[: len(choice.available)] = choice.available
         chances = self.state.chances(choice.group, shares, available, choice.baseline)
         return {
-            arms.label(place): float(chances[place]) for place in np.flatnonzero(available).tolist()
+            arms.label(place, pending.record.seq): float(chances[place])
+            for place in np.flatnonzero(available).tolist()
         }
 
     def _require_fitting(self, contexts: Sequence[Mapping[str, Any]]) -> None:
@@ -619,11 +622,23 @@ class CommandHandler:
         """A policy to be made anew beside the one that decides, where arms need more room; what
         cannot be is refused."""
         arms = self.state.arms.apply(change)
-        if arms.room == self.state.arms.room:
+        if change["op"] == "replace":
+            self._require_unbound(change["label"])
+        if not self.state.arms.needs_rebuild(change, arms):
             return None
         schema = self.state.learning.schema
         require_affordable(self.settings, shape_of(self.settings, arms, schema))
         return self.state.rebuild(arms, self.settings)
+
+    def _require_unbound(self, label: str) -> None:
+        """What settings say of an arm is not said of the one that takes its place."""
+        place, settings = self.state.arms.place(label), self.settings
+        founder = settings.arms[place][0] if place < len(settings.arms) else None
+        if founder is not None and founder in (settings.control_arm, *settings.share_bounds):
+            raise ArmError(
+                f"the arm '{label}' cannot be replaced: it is the control arm, or its share is "
+                "bounded; retire it instead"
+            )
 
     def change_arms(self, change: dict[str, Any], at: Any, rebuild: Rebuild | None) -> Record:
         """Arms come and go."""

@@ -17,9 +17,9 @@ from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import Lift, comparison, lift_of
 from tidepull.agent.log import (
-    BestHours,
     DecisionLog,
     LogReader,
+    best_of_week,
     next_change,
     settings_changes,
     spans,
@@ -27,7 +27,7 @@ from tidepull.agent.log import (
 from tidepull.agent.records import DecisionGroup, Kind
 from tidepull.agent.sequences import sample_ratio_alarms
 from tidepull.agent.state import AgentState
-from tidepull.types import FloatArray
+from tidepull.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +200,7 @@ def drift(learning: Learning) -> list[str]:
     return said
 
 
+NO_BEST_ARM = "No arm stands out at any hour yet."
 TELLING = 100
 """Decisions from which on hours are told: before, they are the luck of a few draws."""
 
@@ -210,6 +211,7 @@ class PolicySummary:
 
     beliefs: list[tuple[str, float]]
     drift: list[str]
+    week: IntArray | None = None  # the best arm of every hour of the week, as the policy knows it
 
 
 class Insight:
@@ -223,6 +225,7 @@ class Insight:
         self._summary: PolicySummary | None = None
         self.clock = state.clock
         self.room = state.arms.room
+        self.label_at = state.arms.label
         self.labels = {place: arm.label for place, arm in enumerate(state.arms)}
         self.open = {place: arm.label for place, arm in enumerate(state.arms) if not arm.retired}
         schema = state.learning.schema
@@ -237,7 +240,9 @@ class Insight:
                 None if self.state.learning.policy is None else self.state.learning.policy.inner
             )
             beliefs = beliefs_of(policy, self.labels, self.state.settings.time_features)
-            self._summary = PolicySummary(beliefs, drift(self.state.learning))
+            explain = getattr(policy, "explain", None)
+            week = getattr(explain(), "week", None) if explain else None
+            self._summary = PolicySummary(beliefs, drift(self.state.learning), week)
         return self._summary
 
     def log(self) -> DecisionLog:
@@ -282,13 +287,14 @@ class Insight:
             nothing = "No decisions yet."
             return AgentReport(nothing, {}, [], None, [], self._changes(), self.lift(), [], [])
         now = float(log.at[-1])
-        hours = self._reader.late.hours(self.room)
         summary = self.summarise_policy()
+        best = self._reader.late.hours(self.room).best if summary.week is None else summary.week
+        best = best_of_week(best, self.open) if len(best) == 7 else best
         return AgentReport(
             self._status(log),
             self.chances(),
-            self._when(hours) if len(log) >= TELLING else [],
-            self._next(hours, self.clock.datetime(now)) if len(log) >= TELLING else None,
+            self._when(best) if len(log) >= TELLING else [],
+            self._next(best, self.clock.datetime(now)) if len(log) >= TELLING else None,
             [f"{words} ({weight:.0%})" for words, weight in summary.beliefs],
             self._changes(),
             self.lift(),
@@ -320,12 +326,12 @@ class Insight:
         decisions = f"{len(log):,} decision{'s' * (len(log) != 1)} since {first:%d %B %Y}"
         return f"{decisions}, {worth}.{frozen}{warmup}"
 
-    def _when(self, hours: BestHours) -> list[str]:
-        found = [(self.labels[arm], text) for arm, text in spans(hours.best) if arm in self.labels]
-        return [f"{label} is best {text}." for label, text in found]
+    def _when(self, best: IntArray) -> list[str]:
+        sure = [(self.labels[arm], text) for arm, text in spans(best) if arm in self.labels]
+        return [f"{label} is best {text}." for label, text in sure] or [NO_BEST_ARM]
 
-    def _next(self, hours: BestHours, now: datetime) -> str | None:
-        change = next_change(hours.best, now)
+    def _next(self, best: IntArray, now: datetime) -> str | None:
+        change = next_change(best, now)
         if change is None:
             return None
         moment, before, after = change
@@ -366,10 +372,13 @@ def _describe_change(record: Any) -> str:
             "add": "added",
             "retire": "retired",
             "rename": "renamed",
+            "replace": "replaced",
             "describe": "described anew",
         }[change["op"]]
         return f"arm '{change['label']}' {done}" + (
-            f" to '{change['to']}'" if "to" in change else ""
+            f" {'by' if change['op'] == 'replace' else 'to'} '{change['to']}'"
+            if "to" in change
+            else ""
         )
     if record.kind is Kind.UPGRADE:
         told = json.loads(record.body)

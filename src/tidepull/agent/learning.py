@@ -131,7 +131,7 @@ class Learning:
         number = choice.round - self.first_round
         if number < 0:
             return
-        context = self._context(choice.x, at, self._mask(choice))
+        context = self._context(self.refit(choice, at).x, at, self._mask(choice))
         self.policy.learn(Event(context, choice.arm, reward, number))
         self._unsure = True
 
@@ -289,10 +289,11 @@ class Learning:
             start += field.width
         return np.array(moved)
 
-    def refit(self, choice: Choice, at: float, seq: int) -> Choice:
-        """Decision `seq` as this policy sees it: with its fields, with the calendar or without."""
+    def refit(self, choice: Choice, at: float, seq: int | None = None) -> Choice:
+        """Decision `seq` as this policy sees it: with its fields (None: it has them), with the
+        calendar or without."""
         assert self.schema is not None
-        if self.schemas and seq < self.schemas[-1][0]:
+        if self.schemas and seq is not None and seq < self.schemas[-1][0]:
             plain = next(plain for first, plain in reversed(self.schemas) if first <= seq)
             before = Schema(plain, self._clock)
             choice = replace(choice, x=self._moved(choice.x[: before.width], before, self.schema))

@@ -85,9 +85,10 @@ def _memory(settings: AgentSettings, shape: ProblemShape, columns: int) -> float
 def _built_size(settings: AgentSettings, shape: ProblemShape) -> int:
     """Bytes of all arrays of a policy of some shape."""
     policy = build_policy((settings.policy, settings.parameters), shape, seed=0)
-    total, seen, left = 0, set[int](), [policy]
+    left: list[Any] = [policy]
+    total, seen = 0, set[int]()
     while left:
-        one: Any = left.pop()
+        one = left.pop()
         if id(one) in seen:
             continue
         seen.add(id(one))

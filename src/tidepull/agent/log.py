@@ -6,7 +6,7 @@ import json
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,9 +25,11 @@ from tidepull.agent.records import (
 )
 from tidepull.agent.settings import AgentSettings
 from tidepull.errors import InputError
-from tidepull.types import FloatArray, IntArray
+from tidepull.types import BoolArray, FloatArray, IntArray
 
 DAYS = ("weekdays", "weekends")
+SURE = 0.95
+"""Share of draws from which on an arm is called the best."""
 WIDTH = 16
 """Numbers of an encoded context that a log has."""
 
@@ -40,13 +42,27 @@ class BestHours:
     shares: FloatArray
 
     @property
-    def best(self) -> FloatArray:
-        """The best arm of every hour (2 x 24); -1 where nothing is known."""
-        known = ~np.isnan(self.shares).any(axis=2)
-        return np.where(known, np.argmax(np.nan_to_num(self.shares), axis=2), -1)
+    def best(self) -> IntArray:
+        """The arm that is surely best in every hour (2 x 24): it is in 95% of all draws; -1 where
+        there is none."""
+        shares = np.nan_to_num(self.shares)
+        return np.where(shares.max(axis=2) >= SURE, np.argmax(shares, axis=2), -1)
 
 
-def spans(best: FloatArray) -> list[tuple[int, str]]:
+def best_of_week(week: IntArray, open_arms: Collection[int]) -> IntArray:
+    """The arm that is usually best in every hour of weekdays and weekends (2 x 24), from that of
+    every hour of the week; -1 where there is none, or it cannot be chosen.
+
+    >>> best_of_week(np.tile([0] * 12 + [1] * 12, (7, 1)), {1})[0].tolist() == [-1] * 12 + [1] * 12
+    True
+    """
+    usual = [
+        [np.bincount(column + 1).argmax() - 1 for column in days.T] for days in (week[:5], week[5:])
+    ]
+    return np.where(np.isin(usual, list(open_arms)), usual, -1)
+
+
+def spans(best: IntArray) -> list[tuple[int, str]]:
     """Every arm that is best at some hour, most hours first, and when: "from 18:00 to 23:00 on
     weekdays".
 
@@ -68,7 +84,7 @@ def spans(best: FloatArray) -> list[tuple[int, str]]:
     return said
 
 
-def _ranges(hours: FloatArray) -> str:
+def _ranges(hours: BoolArray) -> str:
     """Hours of a day as text; a range that goes over midnight is one."""
     if hours.all():
         return "all day"
@@ -85,7 +101,7 @@ def _ranges(hours: FloatArray) -> str:
     return " and ".join(texts)
 
 
-def next_change(best: FloatArray, now: datetime) -> tuple[datetime, int, int] | None:
+def next_change(best: IntArray, now: datetime) -> tuple[datetime, int, int] | None:
     """When another arm becomes the best, within a week: the hour, the arm until then, and the one
     after."""
     moment = now.replace(minute=0, second=0, microsecond=0)
@@ -93,8 +109,9 @@ def next_change(best: FloatArray, now: datetime) -> tuple[datetime, int, int] | 
     for _ in range(7 * 24):
         moment += timedelta(hours=1)
         arm = int(best[int(moment.weekday() >= 5), moment.hour])
-        if arm >= 0 and arm != present and present >= 0:
+        if 0 <= present != arm >= 0:
             return moment, present, arm
+        present = max(present, arm) if present < 0 else present
     return None
 
 

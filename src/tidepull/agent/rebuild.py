@@ -99,8 +99,10 @@ class Rebuild:
             self._frozen = record.kind is Kind.FREEZE
         elif not self._frozen and teaches(record, self.settings):
             decision = ledger.decision(record.ref or 0)
-            if decision is not None and not is_within(decision.seq, self._erased):
-                choice = fresh.refit(Choice.unpack(decision.body), decision.at, decision.seq)
+            if decision is None or is_within(decision.seq, self._erased):
+                return
+            choice = fresh.refit(Choice.unpack(decision.body), decision.at, decision.seq)
+            if decision.seq > self.arms.since(choice.arm):  # else another arm had the place
                 fresh.learn(choice, decision.at, unpack_reward(record.body))
 
     def _repeat(self, record: Record) -> None:

@@ -475,6 +475,25 @@ class AgentRequests:
         del body["name"]
         return self._post("settings", lambda answer: dict(answer["changes"]), body)
 
+    def replace(
+        self, label: str, to: str, features: Mapping[str, Any] | None = None
+    ) -> HttpRequest[list[str]]:
+        """Give the place of an arm to a new one, so that an agent does not grow for ever.
+
+        Parameters
+        ----------
+        label, to : str
+            Labels of the arm that goes and of the one that comes.
+        features : mapping, optional
+            Features of the new arm, where arms have them.
+
+        Returns
+        -------
+        list of str
+            Labels of the arms that can be chosen now.
+        """
+        return self._change_arms(op="replace", label=label, to=to, features=features)
+
     def explain(self) -> HttpRequest[TextAnswer]:
         """Report in plain words what the agent has learnt; `print` shows it."""
         return self._get("explain", TextAnswer)

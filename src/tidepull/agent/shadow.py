@@ -127,7 +127,8 @@ class Shadow(Rebuild):
 def basis(state: AgentState) -> tuple[object, ...]:
     """What a candidate is built on: when it is another, the candidate begins anew."""
     learning: Learning = state.learning
-    return state.arms.room, tuple(state.erased), len(learning.schemas), learning.schema is None
+    replaced = tuple(state.arms.since(place) for place in range(len(state.arms)))
+    return replaced, state.arms.room, tuple(state.erased), len(learning.schemas), learning.schema
 
 
 def caught_up(shadow: Shadow, ledger: Ledger) -> Shadow:

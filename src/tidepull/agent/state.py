@@ -189,13 +189,15 @@ class AgentState:
         """Arms come and go; where there is no room, the policy is built anew from the ledger up to
         a record: by `rebuild` where that has begun. `slices` of upkeep were done since it."""
         arms = self.arms.apply(change)
-        if arms.room == self.arms.room or self.stale:
+        if self.stale or not self.arms.needs_rebuild(change, arms):
             self.learning.with_arms(arms)
         else:
             rebuild = rebuild or self.rebuild(arms, self.settings)
             rebuild.advance(ledger, upto)
             self.learning = rebuild.finish(self.learning, self.decisions, slices)
         self.arms = arms
+        if change["op"] == "replace":
+            self.sticky.drop_arm(self.arms.place(change["to"]))
         if change["op"] == "rename":
             self._rename_in_settings(change["label"], change["to"])
         self._bounds()

@@ -45,6 +45,10 @@ class StickyArms:
         """A subject keeps nothing any more."""
         self._kept.pop(subject, None)
 
+    def drop_arm(self, arm: int) -> None:
+        """No subject keeps an arm whose place is another's now."""
+        self._kept = {subject: kept for subject, kept in self._kept.items() if kept.arm != arm}
+
     def plain(self) -> Snapshot:
         """As arrays."""
         kept = list(self._kept.values())

@@ -49,18 +49,21 @@ def rows(
             strict=True,
         )
     )
-    labels = insight.labels
     last = int(log.seq[-1]) if len(log) else 0  # others may have come meanwhile
     for record in ledger.tail(0, last if upto is None else min(upto, last)):
         if record.kind is not Kind.DECISION:
             continue
         choice = Choice.unpack(record.body)
         reward, paid_at = worth[record.seq]
-        open_arms = [place for place in range(len(choice.available)) if choice.available[place]]
+        open_arms = {
+            place: insight.label_at(place, record.seq)
+            for place in range(len(choice.available))
+            if choice.available[place]
+        }
         yield {
             "id": record.name or name(record.seq),
             "at": insight.clock.datetime(record.at).isoformat(),
-            "arm": labels[choice.arm],
+            "arm": insight.label_at(choice.arm, record.seq),
             "group": DecisionGroup(choice.group).name.lower(),
             "propensity": choice.propensity,
             "reward": None if reward != reward else reward,
@@ -69,11 +72,14 @@ def rows(
             else insight.clock.datetime(paid_at).isoformat(),
             "subject": None if record.subject is None else record.subject.hex(),
             "context": None if record.context is None else _context(insight, record.context),
-            "available": [labels[place] for place in open_arms],
+            "available": list(open_arms.values()),
             "chances": {
-                labels[place]: round(int(choice.counts[place]) / 65535, 5) for place in open_arms
+                label: round(int(choice.counts[place]) / 65535, 5)
+                for place, label in open_arms.items()
             },
-            "baseline": None if choice.baseline < 0 else labels[choice.baseline],
+            "baseline": None
+            if choice.baseline < 0
+            else insight.label_at(choice.baseline, record.seq),
             "also": insight.outcomes_of(record.seq) or None,
         }
 

@@ -90,7 +90,7 @@ def history(
 ) -> None:
     """The latest decisions and what they were worth."""
     with _opened(context) as agent:
-        show_history(agent.where, agent.history("rows")[-last:], json)
+        show_history("latest decisions", agent.history("rows")[-last:], json)
 
 
 @agent_app.command()

@@ -150,7 +150,7 @@ def history(
     json: bool = Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
     """The latest decisions and what they were worth."""
-    show_history(agent, _agent(context, agent).history("rows")[-last:], json)
+    show_history("latest decisions", _agent(context, agent).history("rows")[-last:], json)
 
 
 @client_app.command()
@@ -205,6 +205,17 @@ def shadows(context: Context, agent: str = _AGENT) -> None:
     """Report what the candidates of the setting `shadow` would have chosen and earned."""
     for report in _agent(context, agent).shadows():
         print(report)
+
+
+@client_app.command()
+def replace(
+    context: Context,
+    agent: str = _AGENT,
+    label: str = _LABEL,
+    to: str = Argument(help="The arm that takes its place."),
+) -> None:
+    """Give the place of an arm to a new one."""
+    say("arms: " + ", ".join(_agent(context, agent).replace(label, to)))
 
 
 @client_app.command()

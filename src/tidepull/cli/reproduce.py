@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,8 +25,17 @@ from tidepull.experiments.grid import searched_suite
 from tidepull.experiments.rows import read_plans
 from tidepull.experiments.runner import estimator, prepare
 from tidepull.experiments.store import Store
-from tidepull.experiments.suite import Suite
-from tidepull.paper.front import claims_of, front, tally
+from tidepull.experiments.suite import Suite, load_suite
+from tidepull.paper.details import claim_blocks, detail_blocks
+from tidepull.paper.page import (
+    PaperResults,
+    draw,
+    html_parts,
+    paper_results,
+    results_blocks,
+    tally,
+    write_page,
+)
 from tidepull.paper.reproduce import (
     FULL,
     QUICK,
@@ -34,6 +44,7 @@ from tidepull.paper.reproduce import (
     PaperPart,
     PaperSuite,
     paper_suite,
+    published_hours,
     report_seeds,
     searches_of_part,
     simulate_theory,
@@ -41,11 +52,10 @@ from tidepull.paper.reproduce import (
     suites_of_part,
 )
 from tidepull.paper.theory.simulate import configurations
-from tidepull.paper.theory.tables import check_table
-from tidepull.paper.verdicts import Claim
+from tidepull.paper.theory.tables import check_table, steps_table
 from tidepull.reporting.frames import Frame
 from tidepull.reporting.report import build_report
-from tidepull.reporting.tables import duration
+from tidepull.reporting.tables import duration, to_html
 
 WHERE: Literal["local", "here"] = "local"
 
@@ -88,69 +98,111 @@ def reproduce(
             parts, directory, retry_failed=retry_failed, partial=partial or dry_run
         )
         if dry_run:
-            _foretell(counts, searches, json=json)
+            _foretell(counts, parts, searches, json=json)
             return
         settings: dict[str, Any] = {"retry_failed": retry_failed, "partial": partial}
         settings["workers"] = workers or usable_cpus()
         with redirect_stdout(sys.stderr):  # the standard output is for results alone
-            complete = _play(parts, directory, trials, settings)
             for name in searches:
                 looked_for = paper_suite(name, trials=None, one_world=one_world)
-                complete &= _search(looked_for, directory, trials, settings, exhaustive=exhaustive)
+                complete &= _search(looked_for, directory, settings, exhaustive=exhaustive)
+            names = list(dict.fromkeys((*names, *(f"{name}{SELECTED}" for name in searches))))
+            complete &= _play(names, directory, trials, settings, one_world=one_world)
         if target in (PaperPart.theory, PaperPart.all):
             _theory(directory, QUICK if quick else FULL)
         if target is PaperPart.theory:
             _say_theory(directory, json=json)
             return
-    claims: list[Claim] = []
-
-    def first(frame: Frame) -> Iterator[str]:
-        claims.extend(claims_of(frame))
-        return front(frame, claims, stored_reports(directory))
-
-    with err.status("writing the report", spinner="dots"):
-        result = build_report([Store.open(directory)], directory / "report", front=first)
-    announce(result, json=json, claims=[claim.as_plain() for claim in claims])
-    say(tally(claims))
+    _report(directory, json=json)
     if not complete:
         raise Exit(1)
 
 
-def _foretell(counts: dict[str, Any], searches: Sequence[str], *, json: bool) -> None:
+def _report(directory: Path, *, json: bool) -> None:
+    """The report of a store as HTML, its page of results and the details as Markdown."""
+    shown: list[PaperResults] = []
+
+    def first(frame: Frame) -> Iterator[str]:
+        shown.append(paper_results(frame))
+        return _front(shown[0], directory)
+
+    with err.status("writing the report", spinner="dots"):
+        result = build_report([Store.open(directory)], directory / "report", front=first)
+        draw(shown[0], directory / "results")
+        again = f"tidepull reproduce --no-play --out {directory}"
+        write_page(results_blocks(shown[0], again), directory / "results.md")
+        write_page(detail_blocks(shown[0], again), directory / "details.md")
+    announce(result, json=json, claims=[claim.as_plain() for claim in shown[0].claims])
+    say(f"{tally(shown[0].claims)} As Markdown: {directory / 'results.md'}")
+
+
+def _front(results: PaperResults, directory: Path) -> Iterator[str]:
+    """The page of results, the figures of each claim, and the theorem, at the top of the report."""
+    again = f"tidepull reproduce --no-play --out {directory}"
+    yield from html_parts(results_blocks(results, again))
+    yield "<details><summary>The rule and the figures of each claim</summary>"
+    yield from html_parts(claim_blocks(results.claims))
+    yield "</details><h2>The theorem</h2>"
+    if theory := stored_reports(directory):
+        yield to_html(steps_table(theory))
+        yield f"<details><summary>Every configuration</summary>{to_html(check_table(theory))}</details>"
+    else:
+        yield "<p>Not simulated yet: <code>tidepull reproduce theory</code>.</p>"
+
+
+def _foretell(
+    counts: dict[str, Any], parts: Sequence[PaperSuite], searches: Sequence[str], *, json: bool
+) -> None:
+    """What there is to do, in CPU hours of the machine that made the published page."""
+    costs = {one.name: published_hours(one.name, len(one.load().specs)) for one in parts}
     for name in searches:
-        say(f"then {name} is searched, and what it chooses is run on seeds that it has not seen")
+        suite = load_suite(name)
+        whole = len(suite.search.rungs) == 1
+        costs[name] = published_hours(name, len(suite.specs) if whole else None)
+        say(f"before that {name} is searched ({costs[name]:.1f} CPU hours)")
+    hours = sum(costs.values())
+    known = isfinite(hours)
+    if known:
+        say(f"about {hours:.1f} CPU hours from an empty store, as measured for the published page")
     if json:
-        print_json({**counts, "then": [f"{name}{SELECTED}" for name in searches]})
+        searched = {"searches": list(searches), "cpu_hours": hours if known else None}
+        print_json({**counts, **searched})
 
 
 def _play(
-    parts: Sequence[PaperSuite], directory: Path, trials: int | None, settings: dict[str, Any]
-) -> bool:
-    """Sweep one suite after the other; what a search in this store has chosen stands instead of
-    what comes along."""
-    complete = True
-    for number, one in enumerate(parts, 1):
-        say(f"[bold]{one.name}[/] ({number} of {len(parts)})")
-        searched = one.name.removesuffix(SELECTED) if one.name.endswith(SELECTED) else ""
-        own = _chosen(searched, directory, trials) if searched else None
-        complete &= _succeeds(sweep, own or one.written(directory), directory, settings)
-    return complete
-
-
-def _search(
-    looked_for: PaperSuite,
+    names: Sequence[str],
     directory: Path,
     trials: int | None,
     settings: dict[str, Any],
     *,
-    exhaustive: bool,
+    one_world: bool,
 ) -> bool:
-    """Search the grids of a suite, then report what was chosen on seeds that it never saw."""
+    """Sweep one suite after the other; what a search in this store has chosen stands instead of
+    what comes along."""
+    own = {
+        name: _chosen(name.removesuffix(SELECTED), directory, trials)
+        for name in names
+        if name.endswith(SELECTED)
+    }
+    complete = True
+    for number, name in enumerate(names, 1):
+        say(f"[bold]{name}[/] ({number} of {len(names)})")
+        if not (suite := own.get(name)):
+            chosen = directory / "suites"
+            one = paper_suite(name, trials=trials, one_world=one_world, chosen=chosen)
+            suite = one.written(directory)
+        complete &= _succeeds(sweep, suite, directory, settings)
+    return complete
+
+
+def _search(
+    looked_for: PaperSuite, directory: Path, settings: dict[str, Any], *, exhaustive: bool
+) -> bool:
+    """Search the grids of a suite; one rung alone is the whole grid."""
     say(f"[bold]{looked_for.name}[/]: searching")
-    command = sweep if exhaustive else halve
-    complete = _succeeds(command, looked_for.written(directory), directory, settings)
-    chosen = _chosen(looked_for.name, directory, trials)
-    return complete and chosen is not None and _succeeds(sweep, chosen, directory, settings)
+    whole = exhaustive or len(looked_for.load().search.rungs) == 1
+    command = sweep if whole else halve
+    return _succeeds(command, looked_for.written(directory), directory, settings)
 
 
 def _chosen(search: str, directory: Path, trials: int | None) -> str | None:

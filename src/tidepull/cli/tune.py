@@ -75,10 +75,8 @@ def tune(
     modules = tuple(str(Path(name).resolve()) if name.endswith(".py") else name for name in module)
     load_modules(modules)
     policies.entry(policy)
-    judging, reporting = (
-        options.seeds_of(search_seeds, "--search-seeds"),
-        options.seeds_of(report_seeds, "--report-seeds"),
-    )
+    judging = options.seeds_of(search_seeds, "--search-seeds")
+    reporting = options.seeds_of(report_seeds, "--report-seeds")
     if shared := set(judging) & set(reporting):
         raise ParameterError(
             f"--report-seeds: the search judges on {seeds_text(shared)}; report on other seeds"

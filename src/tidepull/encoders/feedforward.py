@@ -9,7 +9,6 @@ import numpy as np
 
 from tidepull.encoders import kernels
 from tidepull.encoders.base import ContextReader, NetworkEncoder
-from tidepull.encoders.layers import Init
 from tidepull.encoders.networks import FeedforwardNetwork, FeedforwardSettings, waves
 from tidepull.encoders.training import History, Slices, Trainer
 from tidepull.protocols import Accept
@@ -22,45 +21,31 @@ class FeedforwardEncoder(NetworkEncoder):
 
     A round is a decision, and time is its number. The triplets are those of the last events that
     had arrived when it was decided, the newest first; triplets from before the first are zero. With
-    `memory`, training and `encode_history` know the last so many rounds.
+    `memory`, training and `encode_history` know the last so many rounds. Other arguments are those
+    of `FeedforwardSettings`.
     """
 
     def __init__(
         self,
         shape: ProblemShape,
         *,
-        units: tuple[int, int, int],
-        order: int,
-        sinusoids: int,
-        learning_rate: float,
-        l2: float = 0.001,
-        init: Init = "authors-code",
-        memory: int | None = None,
         rng: np.random.Generator,
         dtype: Any = np.float32,
+        **network: Any,
     ) -> None:
-        settings = FeedforwardSettings(
-            units=units,
-            learning_rate=learning_rate,
-            l2=l2,
-            init=init,
-            order=order,
-            sinusoids=sinusoids,
-            memory=memory,
-        )
+        settings = FeedforwardSettings.from_mapping(network)
         self._reader = ContextReader(shape, dtype)
         width = self._reader.width
-        n_inputs = width + order * (width + 1)
+        n_inputs = width + settings.order * (width + 1)
         self._network = FeedforwardNetwork(n_inputs, settings, rng, dtype)
-        self._history = History(
-            n_inputs, settings.units[2], dtype, n_scratch=sinusoids, memory=memory
-        )
+        dim, n_waves, memory = settings.units[2], settings.sinusoids, settings.memory
+        self._history = History(n_inputs, dim, dtype, n_scratch=n_waves, memory=memory)
         self._n_inputs = n_inputs
         self._trainer = Trainer(self._network, self._history, settings.learning_rate)
         self._weights = self._trainer.weights
         self._triplets = np.zeros(n_inputs - width, dtype)  # of the last events that have arrived
         self._opened = False  # whether the coming row has its triplets
-        self._row = np.zeros(n_inputs + sinusoids + 1, dtype)
+        self._row = np.zeros(n_inputs + n_waves + 1, dtype)
         self._row[-1] = 1.0
         self._adopt_network()
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from tidepull.encoders import kernels
 from tidepull.encoders.base import ContextReader, NetworkEncoder
-from tidepull.encoders.layers import Init
 from tidepull.encoders.networks import RecurrentNetwork, RecurrentSettings
 from tidepull.encoders.training import NO_ROUND, History, Slices, Trainer
 from tidepull.errors import ParameterError
@@ -26,6 +25,7 @@ class RecurrentEncoder(NetworkEncoder):
     state after the last round is kept, so the arms of the coming round cost one batched step; the
     sequence is only run again when training has changed the network. With `memory`, training and
     `encode_history` know the last so many rounds, and training reads them from the zero state.
+    Other arguments are those of `RecurrentSettings`.
     """
 
     _first_column = 1
@@ -34,27 +34,15 @@ class RecurrentEncoder(NetworkEncoder):
         self,
         shape: ProblemShape,
         *,
-        units: tuple[int, int, int],
-        learning_rate: float,
-        l2: float = 0.001,
-        init: Init = "authors-code",
-        bptt_window: int | None = None,
-        memory: int | None = None,
         rng: np.random.Generator,
         dtype: Any = np.float32,
+        **network: Any,
     ) -> None:
-        settings = RecurrentSettings(
-            units=units,
-            learning_rate=learning_rate,
-            l2=l2,
-            init=init,
-            bptt_window=bptt_window,
-            memory=memory,
-        )
+        settings = RecurrentSettings.from_mapping(network)
         self._reader = ContextReader(shape, dtype)
         n_inputs = 1 + self._reader.width
         self._network = RecurrentNetwork(n_inputs, settings, rng, dtype)
-        self._history = History(n_inputs, settings.units[2], dtype, memory=memory)
+        self._history = History(n_inputs, settings.units[2], dtype, memory=settings.memory)
         self._trainer = Trainer(self._network, self._history, settings.learning_rate)
         self._weights = self._trainer.weights
         self._h = np.zeros(settings.units[1], dtype)
@@ -75,10 +63,8 @@ class RecurrentEncoder(NetworkEncoder):
     def features(self, context: Context) -> FloatArray:
         """One row for each arm in the coming round (n_arms x dim), which is opened if it was not
         yet."""
-        observation, gates = (
-            self._reader.observation(context),
-            self._arm_rows(context, self._arm_gates),
-        )
+        observation = self._reader.observation(context)
+        gates = self._arm_rows(context, self._arm_gates)
         if self._opened is None:
             self.open()
         features, _, _ = self._step(self._previous[0], observation, gates)
@@ -191,9 +177,8 @@ class RecurrentEncoder(NetworkEncoder):
 
     def _rewritten(self, reward: float, number: int) -> float:
         """The reward of a round as the history has it now; as it was where the history has none."""
-        new = (
-            math.nan if number < self.oldest else float(self._history.rewards[number - self.oldest])
-        )
+        place = number - self.oldest
+        new = float(self._history.rewards[place]) if place >= 0 else math.nan
         return float(reward) if math.isnan(new) else new
 
     def _read_again(self) -> None:

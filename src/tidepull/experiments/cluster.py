@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import tidepull
-from tidepull._internal.clusters import connected
+from tidepull._internal.extras import connected
 from tidepull._internal.files import write_whole
 from tidepull.errors import InputError
 from tidepull.experiments.spec import Result, TrialSpec, attempt

@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 from typing import Self
 
-from tidepull._internal.clusters import ONE_THREAD
+from tidepull._internal.extras import ONE_THREAD
 from tidepull._internal.system import one_blas_thread
 from tidepull.errors import ParameterError
 from tidepull.experiments.spec import Result, TrialSpec, attempt
@@ -84,9 +84,8 @@ class WorkerProcess:
 
 def main() -> None:
     """The worker's side."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches the whole group; the driver decides.
+    # Ctrl-C reaches the whole group; the driver decides.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(10)
     results = Connection(os.dup(1), readable=False)
     os.dup2(2, 1)  # What a policy prints goes to the error output, not into the results.

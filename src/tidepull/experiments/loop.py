@@ -12,25 +12,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tidepull import protocols
 from tidepull._internal.system import one_blas_thread, require_memory
 from tidepull.errors import ArmError, ParameterError, ProblemError
 from tidepull.experiments.delay import Delay, LateBy, late_by
 from tidepull.policies import build_policy, settled
 from tidepull.policies.checks import mask
 from tidepull.problems import build_problem, problems, shape_of
-from tidepull.protocols import (
-    HasBenchmark,
-    HasDiagnostics,
-    HasRemark,
-    HasRounds,
-    HasStructure,
-    HasUpkeep,
-    HasWait,
-    Learner,
-    NeedsMeans,
-    NeedsStructure,
-    Problem,
-)
+from tidepull.protocols import Learner, Problem
 from tidepull.random import Streams
 from tidepull.registry import Named, is_named
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray
@@ -212,14 +201,13 @@ def play(
     arms = np.empty(horizon, np.int64)
     rewards, gaps, optimal = np.empty(horizon), np.empty(horizon), np.empty(horizon)
     choose = _chooser(problem, policy)
-    busy = policy if isinstance(policy, HasUpkeep) else None
+    busy = policy if isinstance(policy, protocols.HasUpkeep) else None
     wait_of = _waiting(problem, late)
-    first = policy.rounds if isinstance(policy, HasRounds) else 0
+    first = policy.rounds if isinstance(policy, protocols.HasRounds) else 0
     n_arms = problem.n_arms
-    benchmark = problem.benchmark if isinstance(problem, HasBenchmark) else None
-    on_the_way: list[
-        tuple[int, int, Event]
-    ] = []  # (round after which it comes, round decided, event)
+    benchmark = problem.benchmark if isinstance(problem, protocols.HasBenchmark) else None
+    # (round after which it comes, round decided, event)
+    on_the_way: list[tuple[int, int, Event]] = []
     started = time.perf_counter()
     for t in range(horizon):
         context = _checked_context(problem.context(), n_arms, t)
@@ -245,18 +233,18 @@ def play(
         regret=np.cumsum(gaps),
         optimal=optimal,
         seconds=time.perf_counter() - started,
-        remark=problem.remark if isinstance(problem, HasRemark) else "",
-        diagnostics=policy.diagnostics() if isinstance(policy, HasDiagnostics) else {},
+        remark=problem.remark if isinstance(problem, protocols.HasRemark) else "",
+        diagnostics=policy.diagnostics() if isinstance(policy, protocols.HasDiagnostics) else {},
     )
 
 
 def _chooser(problem: Problem, policy: Learner) -> Callable[[Context, FloatArray], int]:
     """How the policy is asked; who is told the truth, or which rounds pay alike, is found out
     once."""
-    if isinstance(policy, NeedsMeans):
+    if isinstance(policy, protocols.NeedsMeans):
         return policy.choose_knowing
-    if isinstance(policy, NeedsStructure):
-        if not isinstance(problem, HasStructure):
+    if isinstance(policy, protocols.NeedsStructure):
+        if not isinstance(problem, protocols.HasStructure):
             raise ProblemError(
                 f"{type(problem).__name__} does not tell its structure (structure()), which the "
                 "specialist must know"
@@ -270,7 +258,7 @@ def _waiting(problem: Problem, late: LateBy | None) -> LateBy:
     says."""
     if late is not None:
         return late
-    return (lambda _: problem.wait()) if isinstance(problem, HasWait) else (lambda _: 0)
+    return (lambda _: problem.wait()) if isinstance(problem, protocols.HasWait) else (lambda _: 0)
 
 
 def _best_mean(means: FloatArray, context: Context) -> float:

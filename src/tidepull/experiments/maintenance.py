@@ -12,15 +12,7 @@ import numpy as np
 
 from tidepull._internal.files import TEMPORARY, abandoned, explained, read_whole, write_whole
 from tidepull.errors import StoreError
-from tidepull.experiments.rows import (
-    Census,
-    Plan,
-    Planned,
-    read_plans,
-    take_census,
-    unreadable_plans,
-    write_plan,
-)
+from tidepull.experiments import rows
 from tidepull.experiments.store import CIRCUMSTANCES, Store
 
 
@@ -58,7 +50,7 @@ class MergeResult:
 
 def check(store: Store, *, remove: bool = False) -> StoreCondition:
     """Read and verify everything; with `remove`, delete what is damaged, orphaned or left over."""
-    census = take_census(store, trust_index=False)
+    census = rows.take_census(store, trust_index=False)
     manifests = store.hashes()
     with explained("read", store.directory):
         files = [path for path in (store.directory / "trials").rglob("*") if not path.is_dir()]
@@ -74,7 +66,7 @@ def check(store: Store, *, remove: bool = False) -> StoreCondition:
         orphans=orphans,
         leftovers=leftovers,
         failed=len(store.failures()),
-        unreadable=[*unreadable_plans(store), *store.unreadable_failures()],
+        unreadable=[*rows.unreadable_plans(store), *store.unreadable_failures()],
     )
     if remove:
         doomed = [*orphans, *leftovers, *condition.unreadable]
@@ -93,9 +85,9 @@ def merge(into: Store, others: Iterable[Store]) -> MergeResult:
     """Copy into the first store what the others have and it lacks; every trial is verified on the
     way."""
     merged = MergeResult()
-    here = take_census(into)
+    here = rows.take_census(into)
     for other in others:
-        there = take_census(other)
+        there = rows.take_census(other)
         merged.damaged.update(there.damaged)
         for hash in sorted(there.sound):
             if hash not in here.sound:
@@ -129,7 +121,7 @@ def differences(a: Store, b: Store) -> list[str]:
             found.append(f"{hash}: the manifests differ")
     for what, ours, theirs in (
         ("failed trials", *([_lasting(record) for record in store.failures()] for store in (a, b))),
-        ("plans", read_plans(a), read_plans(b)),
+        ("plans", rows.read_plans(a), rows.read_plans(b)),
     ):
         if ours != theirs:
             found.append(f"the {what} differ")
@@ -161,7 +153,7 @@ def _agree(a: Store, b: Store, hash: str) -> bool:
     )
 
 
-def _copy_failures(source: Store, target: Store, here: Census) -> None:
+def _copy_failures(source: Store, target: Store, here: rows.Census) -> None:
     for record in source.failures():
         hash = record["hash"]
         if hash not in here.sound:
@@ -171,13 +163,15 @@ def _copy_failures(source: Store, target: Store, here: Census) -> None:
 def _join_plans(source: Store, target: Store) -> list[str]:
     """One plan of both; where a name stands for two trials the first is kept, never both. Returns
     the others."""
-    own = {plan.suite: plan for plan in read_plans(target)}
+    own = {plan.suite: plan for plan in rows.read_plans(target)}
     renamed: list[str] = []
-    for plan in read_plans(source):
+    for plan in rows.read_plans(source):
         first = own.get(plan.suite, plan)
-        trials: dict[str, Planned] = {}
+        trials: dict[str, rows.Planned] = {}
         for trial in (*first.trials, *plan.trials):
             kept = trials.setdefault(trial.id, trial)
             renamed += [trial.id] if kept.hash != trial.hash else []
-        write_plan(target, Plan(plan.suite, first.text, tuple(trials.values()), first.modules))
+        rows.write_plan(
+            target, rows.Plan(plan.suite, first.text, tuple(trials.values()), first.modules)
+        )
     return renamed

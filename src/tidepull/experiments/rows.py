@@ -161,12 +161,9 @@ def plan_of(suite: str, text: str, specs: Iterable[TrialSpec]) -> Plan:
 def write_plan(store: Store, plan: Plan) -> None:
     """Keep a plan; an earlier one of the same suite is replaced."""
     pa, pq = arrow()
-    table = pa.table(
-        {name: [getattr(trial, name) for trial in plan.trials] for name in _PLAN_COLUMNS}
-    )
-    table = table.replace_schema_metadata(
-        {"suite": plan.suite, "text": plan.text, "modules": json.dumps(plan.modules)}
-    )
+    columns = {name: [getattr(trial, name) for trial in plan.trials] for name in _PLAN_COLUMNS}
+    about = {"suite": plan.suite, "text": plan.text, "modules": json.dumps(plan.modules)}
+    table = pa.table(columns).replace_schema_metadata(about)
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", write_statistics=False)
     path = store.directory / "plans" / f"{plan.suite}.parquet"
@@ -333,11 +330,8 @@ def _row(suite: str, trial: Planned, manifest: Mapping[str, Any]) -> Row:
     spec = manifest["spec"]
     return Row(
         suite=suite,
-        hash=trial.hash,
-        problem=trial.problem,
-        name=trial.name,
-        setting=trial.setting,
         problem_id=spec["problem"],
+        **{name: getattr(trial, name) for name in ("hash", "problem", "name", "setting")},
         # As an archive keeps them, so that tables of both are the same.
         seconds=round(manifest["seconds"], 3),
         cpu_seconds=round(manifest["cpu_seconds"], 3),

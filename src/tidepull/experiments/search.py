@@ -28,15 +28,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tidepull.errors import InputError, SuiteError
+from tidepull.experiments import grid
 from tidepull.experiments.delay import delay_slug
-from tidepull.experiments.grid import (
-    Rung,
-    SearchRule,
-    check_rule,
-    parse_rungs,
-    plan_name,
-    rungs_text,
-)
 from tidepull.experiments.rows import Census, Plan, entries, plan_of, read_plans, write_plan
 from tidepull.experiments.selection import BASELINE, Means, kind_of_problem
 from tidepull.experiments.spec import TrialSpec
@@ -89,7 +82,7 @@ class _Field:
 class Halving:
     """A suite under a rule; `kinds` maps each of its worlds to contextual or non-contextual."""
 
-    def __init__(self, suite: Suite, rule: SearchRule, kinds: Mapping[str, str]) -> None:
+    def __init__(self, suite: Suite, rule: grid.SearchRule, kinds: Mapping[str, str]) -> None:
         self.rule = rule
         self._specs: dict[tuple[str, str, str, int], TrialSpec] = {}
         self._short: dict[tuple[str, str, str, int, int], TrialSpec] = {}
@@ -231,7 +224,7 @@ class Halving:
         seeds = self._seeds_of(self.rule.rungs[number])
         return [self._spec(world, name, setting, seed, number).hash for seed in seeds]
 
-    def _seeds_of(self, rung: Rung) -> tuple[int, ...]:
+    def _seeds_of(self, rung: grid.Rung) -> tuple[int, ...]:
         return self._seeds[: rung.seeds]
 
     def _spec(self, world: str, name: str, setting: str, seed: int, number: int) -> TrialSpec:
@@ -327,14 +320,14 @@ def matching_suite(suite: Suite, only: Sequence[str]) -> Suite:
     return replace(suite, specs=tuple(filter(asked, suite.specs)))
 
 
-def search_rule(suite: Suite, eta: int | None, rungs: str | None) -> SearchRule:
+def search_rule(suite: Suite, eta: int | None, rungs: str | None) -> grid.SearchRule:
     """Return the suite's rule with `eta` and `rungs` replaced where they are not None."""
     rule = suite.search if eta is None else replace(suite.search, eta=eta)
-    rule = rule if rungs is None else replace(rule, rungs=parse_rungs(rungs))
-    return check_rule(rule, len({spec.seed for spec in suite.specs}))
+    rule = rule if rungs is None else replace(rule, rungs=grid.parse_rungs(rungs))
+    return grid.check_rule(rule, len({spec.seed for spec in suite.specs}))
 
 
-def halving_of(suite: Suite, rule: SearchRule) -> Halving:
+def halving_of(suite: Suite, rule: grid.SearchRule) -> Halving:
     """Build the search over a suite, with the kind of each problem."""
     examples = {world_of(spec): spec for spec in suite.specs}
     kinds = {}
@@ -384,7 +377,7 @@ class HalvingRun:
         for number, rung in enumerate(self.halving.rule.rungs):
             asked = self.halving.asked(number, rewards)
             todo = sum(spec.hash not in rewards for spec in asked.specs)
-            share = rungs_text([rung]).partition(":")[0]
+            share = grid.rungs_text([rung]).partition(":")[0]
             lines.append(
                 {"rung": number + 1, "share": share, "trials": len(asked.specs), "todo": todo}
                 | {"waiting": list(asked.waiting)}
@@ -402,7 +395,7 @@ class HalvingRun:
     def _run_rung(
         self, number: int, specs: tuple[TrialSpec, ...], begin: BeginRung, play: PlayRung
     ) -> None:
-        name = plan_name(self.suite.name, number, len(self.halving.rule.rungs))
+        name = grid.plan_name(self.suite.name, number, len(self.halving.rule.rungs))
         before = next((plan for plan in read_plans(self.store) if plan.suite == name), None)
         work, progress = begin(Suite(name, "", self.suite.text, specs))
         write_plan(self.store, _joined_plan(plan_of(name, self.suite.text, specs), before))

@@ -19,15 +19,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tidepull.errors import InputError, WrongStoreError
+from tidepull.errors import InputError, ParameterError, WrongStoreError
 from tidepull.experiments.archive import is_archive, read_archive
 from tidepull.experiments.delay import AT_ONCE
 from tidepull.experiments.grid import is_last_rung, searched_suite, seeds_text
 from tidepull.experiments.rows import Row, Rows, load_rows, read_plans
+from tidepull.experiments.spec import canonical
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import suite_text
+from tidepull.policies import policies
 from tidepull.problems import build_problem, problems, shape_of
-from tidepull.registry import Named
+from tidepull.registry import Named, Registry
 
 BASELINE = "random"
 
@@ -299,29 +301,51 @@ def selected_suite(
             "name": problem if problem != row.problem_id else None,
             "delay": row.delay if row.delay != AT_ONCE else None,
             "horizon": horizon or problems.entry(row.problem_id).horizon,
-            "parameters": row.problem_parameters,
+            "parameters": _unusual(problems, row.problem_id, row.problem_parameters),
         }
         for problem, row in {row.played: row for row in rows}.items()
     ]
-    policies: list[dict[str, Any]] = []
+    learners: list[dict[str, Any]] = []
     if any(row.name == BASELINE for row in rows):
-        policies.append({"name": BASELINE})
+        learners.append({"name": BASELINE})
     rounds = {row.played: row.horizon for row in rows}
     for best in selection.best:
         chosen = _best_of(best, rounds[best.problem], searched)
-        policies.append(_policy(f"{best.name}-best", best, [best.problem], chosen))
+        learners.append(_policy(f"{best.name}-best", best, [best.problem], chosen))
     for default in selection.default:
         chosen = _default_of(default)
-        policies.append(_policy(f"{default.name}-default", default, list(default.scores), chosen))
+        learners.append(_policy(f"{default.name}-default", default, list(default.scores), chosen))
     return suite_text(
         f"{name}-selected",
         f"The settings that {name} selected, on seeds that it never saw.",
         seeds=seeds,
         problems=worlds,
-        policies=policies,
+        policies=learners,
         modules=modules,
         problem_seed=_fixed_world(rows),
     )
+
+
+def _chosen(choice: Best | Default) -> dict[str, Any]:
+    """What the grid varies, in its order, then what is not as usual."""
+    varied = [part.partition("=")[0] for part in choice.setting.split(",")]
+    others = _unusual(policies, choice.policy, choice.parameters)
+    return {name: choice.parameters[name] for name in varied} | {
+        name: value for name, value in others.items() if name not in varied
+    }
+
+
+def _unusual(registry: Registry[Any], id: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters that are not at their default, which archives name too."""
+    try:
+        usual = registry.entry(id).parse({}).to_mapping()
+    except ParameterError:  # some must be given
+        usual = {}
+    return {
+        name: value
+        for name, value in parameters.items()
+        if name not in usual or canonical(usual[name]) != canonical(value)
+    }
 
 
 def _fixed_world(rows: tuple[Row, ...]) -> int | None:
@@ -330,7 +354,7 @@ def _fixed_world(rows: tuple[Row, ...]) -> int | None:
 
 
 def _policy(name: str, one: Best | Default, on: list[str], chosen: str) -> dict[str, Any]:
-    setting = {"id": one.policy, "problems": on, "parameters": one.parameters}
+    setting = {"id": one.policy, "problems": on, "parameters": _chosen(one)}
     return {"name": name, **setting, "chosen": chosen}
 
 

@@ -15,16 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidepull.errors import DataError, InputError, MissingExtraError, SuiteError
-from tidepull.experiments.grid import (
-    GridPoint,
-    SearchRule,
-    asks,
-    check_rule,
-    count_settings,
-    from_problem,
-    seeds_text,
-    settings_of,
-)
+from tidepull.experiments import grid
 from tidepull.experiments.spec import TrialSpec, load_modules
 from tidepull.policies import policies
 from tidepull.problems import problems
@@ -49,7 +40,7 @@ class Suite:
     description: str
     text: str
     specs: tuple[TrialSpec, ...]
-    search: SearchRule = field(default_factory=SearchRule)
+    search: grid.SearchRule = field(default_factory=grid.SearchRule)
 
 
 def load_suite(suite: str | Path) -> Suite:
@@ -73,7 +64,7 @@ def parse_suite(text: str, *, where: str, folder: Path) -> Suite:
     specs = tuple(_Expansion(table, where, modules).specs())
     _check_labels(specs, where)
     with _at(f"{where}: search"):
-        rule = check_rule(table.search.rule(), len(table.seeds))
+        rule = grid.check_rule(table.search.rule(), len(table.seeds))
     return Suite(table.name, table.description, text, specs, rule)
 
 
@@ -111,7 +102,7 @@ class _Expansion:
         self._table = table
         self._where = where
         self._modules = modules
-        self._told: dict[tuple[str, int, str, str], GridPoint] = {}
+        self._told: dict[tuple[str, int, str, str], grid.GridPoint] = {}
 
     def specs(self) -> Iterator[TrialSpec]:
         self._check_size()
@@ -133,7 +124,7 @@ class _Expansion:
         """Count before anything is made."""
         worlds, policies = self._table.problems, self._table.policies
         count = sum(
-            count_settings(policy.grid) * len(self._seeds(world))
+            grid.count_settings(policy.grid) * len(self._seeds(world))
             for policy in policies
             for world in worlds
             if _plays(policy, world)
@@ -152,7 +143,7 @@ class _Expansion:
         problem: ProblemTable,
         horizon: int,
         policy: PolicyTable,
-        setting: GridPoint,
+        setting: grid.GridPoint,
         seed: int,
     ) -> TrialSpec:
         world_seed = seed if self._table.problem_seed is None else self._table.problem_seed
@@ -178,9 +169,11 @@ class _Expansion:
             entry, _ = problems.resolve((problem.id, problem.parameters))
         return problem, problem.horizon or self._table.horizon or entry.horizon
 
-    def _learner(self, number: int, policy: PolicyTable) -> tuple[PolicyTable, list[GridPoint]]:
+    def _learner(
+        self, number: int, policy: PolicyTable
+    ) -> tuple[PolicyTable, list[grid.GridPoint]]:
         with _at(f"{self._where}: policies[{number}] ({policy.name})"):
-            settings = settings_of(policy.parameters, policy.grid)
+            settings = grid.settings_of(policy.parameters, policy.grid)
             names = [problem.shown_name for problem in self._table.problems]
             for pattern in policy.problems:
                 if not any(fnmatchcase(name, pattern) for name in names):
@@ -189,7 +182,7 @@ class _Expansion:
                     )
             entry = policies.entry(policy.id or policy.name)
             settings = [
-                replace(setting, asks=asks(entry, setting.parameters)) for setting in settings
+                replace(setting, asks=grid.asks(entry, setting.parameters)) for setting in settings
             ]
         return policy, settings
 
@@ -198,14 +191,14 @@ class _Expansion:
         problem: ProblemTable,
         horizon: int,
         policy: PolicyTable,
-        setting: GridPoint,
+        setting: grid.GridPoint,
         seed: int,
-    ) -> GridPoint:
+    ) -> grid.GridPoint:
         key = (problem.shown_name, seed, policy.name, setting.text)
         if key not in self._told:
             with _at(f"{self._where}: {policy.name} on {problem.shown_name}"):
                 try:
-                    self._told[key] = from_problem(
+                    self._told[key] = grid.from_problem(
                         policies.entry(policy.id or policy.name),
                         setting,
                         (problem.id, problem.parameters),
@@ -281,7 +274,7 @@ def suite_text(
 
 
 def _seeds(seeds: Sequence[int]) -> str:
-    return seeds_text(seeds) if len(seeds) > 1 else f"{seeds[0]}-{seeds[0]}"
+    return grid.seeds_text(seeds) if len(seeds) > 1 else f"{seeds[0]}-{seeds[0]}"
 
 
 def _filled(table: Mapping[str, Any]) -> dict[str, Any]:

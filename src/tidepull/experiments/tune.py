@@ -59,9 +59,8 @@ class Range:
         low, high = min(self.candidates, key=_key), max(self.candidates, key=_key)
         if self.scale == "choice":
             # Optuna remembers choices by value, and lists cannot be one.
-            return self.candidates[
-                trial.suggest_categorical(self.name, list(range(len(self.candidates))))
-            ]
+            places = list(range(len(self.candidates)))
+            return self.candidates[trial.suggest_categorical(self.name, places)]
         if all(isinstance(c, int) for c in self.candidates):
             return trial.suggest_int(self.name, low, high, log=self.scale == "log")
         if self.scale == "one-minus-log":

@@ -351,10 +351,13 @@ class Log:
     def _when(self) -> str:
         if self.time is None:
             return "no times: rows are taken in the order of the file"
-        first, last = (
-            format_time(float(t), self.zone) if self.dated else f"{t:g}" for t in self.time[[0, -1]]
-        )
-        return f"from {first} to {last}"
+        return f"from {self._time_text(0)} to {self._time_text(-1)}"
+
+    def _time_text(self, row: int) -> str:
+        if self.time is None:
+            return ""
+        time = float(self.time[row])
+        return format_time(time, self.zone) if self.dated else f"{time:g}"
 
     def _paid(self) -> str:
         known = ~np.isnan(self.reward)
@@ -366,14 +369,9 @@ class Log:
         return f"{int(known.sum()):,} rewards{mean}; {chances}"
 
     def _row(self, n: int) -> str:
-        when = ""
-        if self.time is not None:
-            when = (
-                format_time(float(self.time[n]), self.zone) if self.dated else f"{self.time[n]:g}"
-            )
         chance = "" if self.propensity is None else f" (chance {self.propensity[n]:.3g})"
         paid = "no reward" if np.isnan(self.reward[n]) else f"{self.reward[n]:g}"
-        return f"  {when} {self.arms[self.arm[n]]}{chance}: {paid}".rstrip()
+        return f"  {self._time_text(n)} {self.arms[self.arm[n]]}{chance}: {paid}".rstrip()
 
 
 def _cells(column: ContextColumn) -> list[Any]:

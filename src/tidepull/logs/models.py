@@ -143,10 +143,11 @@ class RewardModel:
         shared = np.linalg.solve(gram, self._total[others].sum(axis=0))
         cross, sums = self._cross[others].sum(axis=0), self._sums[others].sum(axis=0)
         left = sums - cross @ shared
-        own = np.linalg.solve(
-            cross[:, :, : self._own] + PULL * np.eye(self._own), left[:, :, None]
-        )[:, :, 0]
-        return shared, own
+        return shared, self._solve_own(cross, left)
+
+    def _solve_own(self, cross: FloatArray, right: FloatArray) -> FloatArray:
+        gram = cross[:, :, : self._own] + PULL * np.eye(self._own)
+        return np.asarray(np.linalg.solve(gram, right[:, :, None])[:, :, 0])
 
     def pull(self, log: Log, mean_own: FloatArray, mean: FloatArray) -> FloatArray:
         """How much each row's reward moves the mean over rows of sum_a s_a q(x, a), times the
@@ -158,9 +159,7 @@ class RewardModel:
         row counts among all rows and among those of its arm.
         """
         cross = self._cross.sum(axis=0)
-        own = np.linalg.solve(
-            cross[:, :, : self._own] + PULL * np.eye(self._own), mean_own[:, :, None]
-        )[:, :, 0]
+        own = self._solve_own(cross, mean_own)
         gram = self._all.sum(axis=0) + _ridge(len(mean))
         shared = np.linalg.solve(gram, mean - np.einsum("amd,am->d", cross, own))
         values: FloatArray = np.empty(len(log))

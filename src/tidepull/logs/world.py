@@ -148,9 +148,6 @@ class FromLog(World):
             total += float(means.max() - means.mean())
         return total
 
-    def _advance(self, arm: int) -> None:
-        self._begin(self._t + 1)
-
     def _begin(self, t: int) -> None:
         self._t, self._row = t, t % len(self.world.features)
         self._means = read_only(self._means_of(self._row))

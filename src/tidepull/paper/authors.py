@@ -12,15 +12,21 @@ off:
 
     z = (m_ours - (m_paper - luck)) / sqrt(s_ours^2 / n + s_paper^2 / 10 + s_between^2)
     s_between^2 = max(0, s_ours^2 - s_paper^2)
+
+Chance takes a cell beyond 2 with the probability of Student's t, since the deviations are those of
+a few trials (degrees of freedom after Welch and Satterthwaite).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+import numpy as np
+from scipy.stats import t as student
 
 from tidepull.reporting import published
 from tidepull.reporting.frames import Group, Study
@@ -39,8 +45,6 @@ LUCK: Final = MappingProxyType(
 """Realised minus pseudo-regret in the authors' world, the same for every policy."""
 BEYOND = 2.0
 """Standard errors from which on a difference is counted."""
-CHANCE: Final = math.erfc(BEYOND / math.sqrt(2))
-"""The share of differences that chance alone takes beyond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,13 @@ class AuthorsCell:
     def z(self) -> float:
         """The difference in standard errors of one world's seeds."""
         return errors_apart(self.ours.mean, self.ours.std, self.ours.trials, self.paper)
+
+    @property
+    def chance(self) -> float:
+        """The probability with which chance alone takes the cell beyond."""
+        ours, paper = self.ours.std**2 / self.ours.trials, self.paper.std**2 / TRIALS
+        freedom = (ours + paper) ** 2 / (ours**2 / (self.ours.trials - 1) + paper**2 / (TRIALS - 1))
+        return float(2 * student.sf(BEYOND, freedom))
 
     @property
     def is_best(self) -> bool:
@@ -121,10 +132,36 @@ def across_worlds(problem: str, ours: Summary, paper: Reported) -> float:
 def tally_cells(cells: Sequence[AuthorsCell]) -> str:
     """How many cells lie beyond two standard errors, and how many chance would give."""
     beyond = [cell for cell in cells if abs(cell.z) > BEYOND]
-    names = ", ".join(f"{cell.row} {cell.name} ({cell.z:+.1f})" for cell in beyond)
-    expected = CHANCE * len(cells)
+    names = ", ".join(
+        f"{cell.row} {cell.name} ({cell.z:+.1f}, {cell.ours.mean / cell.paper.mean - 1:+.1%})"
+        for cell in beyond
+    )
     counted = f"{len(beyond)} of {len(cells)} cells lie beyond {BEYOND:g} standard errors"
-    return f"{counted}; chance gives {expected:.1f}.{f' They are {names}.' if names else ''}"
+    chance = f"chance gives {sum(cell.chance for cell in cells):.1f}"
+    if not beyond:
+        return f"{counted}; {chance}."
+    as_many = f"{len(beyond)} or more with probability {_as_many(cells, len(beyond)):.2f}"
+    return f"{counted}; {chance}, and {as_many}. They are {names}."
+
+
+def _as_many(cells: Iterable[AuthorsCell], count: int) -> float:
+    """The probability that chance alone takes so many cells beyond, or more."""
+    counts: FloatArray = np.ones(1)
+    for cell in cells:
+        counts = np.convolve(counts, [1 - cell.chance, cell.chance])
+    return float(counts[count:].sum())
+
+
+def slip_words(studies: Iterable[Study]) -> str:
+    """What the slip in the second matrix of D-LinUCB is worth in the authors' world; empty where it
+    was not played."""
+    played = by_row(studies)
+    worth = []
+    for row in SLIPPED:
+        groups = [played[row].group(name) for name in (SLIP, "d-lin-ucb")] if row in played else []
+        means = [float(group.regrets.mean()) for group in groups if group]
+        worth += [f"{means[0] - means[1]:+,.1f} on {row}"] if len(means) == 2 else []
+    return f"The slip in D-LinUCB is worth {' and '.join(worth)} there." if worth else ""
 
 
 def control_words(studies: Iterable[Study]) -> str:
@@ -136,8 +173,3 @@ def control_words(studies: Iterable[Study]) -> str:
         return ""
     regret = authors_regrets("flipping-digits", group).mean()
     return f"On the digits as published, always playing arm 1 has a regret of {regret:,.1f}."
-
-
-def cells_by_place(cells: Iterable[AuthorsCell]) -> Mapping[tuple[str, str], AuthorsCell]:
-    """The cells by row and column."""
-    return {(cell.row, cell.column): cell for cell in cells}

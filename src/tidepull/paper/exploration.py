@@ -49,42 +49,21 @@ def exploring(study: Study) -> bool:
 
 
 def explorations(studies: Sequence[Study]) -> list[Study]:
-    """One study for each problem and length; trials of one setting from several suites count
-    together."""
+    """One study for each problem and length, with the policies of all suites."""
     merged: dict[tuple[str, int], Study] = {}
     for study in (one for one in studies if exploring(one)):
-        key = (study.problem, study.horizon)
-        known = merged.get(key)
-        merged[key] = (
-            study if known is None else replace(known, groups=_joined(known.groups, study.groups))
-        )
+        known = merged.setdefault((study.problem, study.horizon), study)
+        new = tuple(group for group in study.groups if known.group(group.name) is None)
+        merged[study.problem, study.horizon] = replace(known, groups=(*known.groups, *new))
     order = {problem: number for number, problem in enumerate(PROBLEMS)}
     return sorted(merged.values(), key=lambda study: order.get(study.problem, len(order)))
-
-
-def _joined(known: Sequence[Group], more: Sequence[Group]) -> tuple[Group, ...]:
-    groups = {group.name: group for group in known}
-    for group in more:
-        first = groups.setdefault(group.name, group)
-        if (
-            first is not group
-            and first.rows[0].policy_parameters == group.rows[0].policy_parameters
-        ):
-            new = [i for i, row in enumerate(group.rows) if row.hash not in first.hashes]
-            groups[group.name] = replace(
-                first,
-                rows=(*first.rows, *(group.rows[i] for i in new)),
-                stores=(*first.stores, *(group.stores[i] for i in new)),
-            )
-    return tuple(groups.values())
 
 
 def papers_claim(evidence: Evidence, says: str) -> Claim:
     """The paper's own comparison: its two problems, the best settings of each rule."""
     rule = (
         "on each of the two problems, posterior sampling with its best setting has clearly less "
-        "regret than each "
-        f"rival with its best setting, over {TRIALS} paired trials"
+        f"regret than each rival with its best setting, over {TRIALS} paired trials"
     )
     lines = [
         line
@@ -100,9 +79,8 @@ def wider_claim(evidence: Evidence, says: str) -> Claim:
     problems."""
     rule = (
         "with default and with best settings, the regret of posterior sampling as a share of "
-        "random's, averaged over "
-        f"the six problems, is clearly less than that of each rival, over {TRIALS} paired trials "
-        "of each problem"
+        "random's, averaged over the six problems, is clearly less than that of each rival, over "
+        f"{TRIALS} paired trials of each problem"
     )
     pooled = [
         _pooled(evidence, words, ending, rival)
@@ -116,9 +94,8 @@ def wider_claim(evidence: Evidence, says: str) -> Claim:
         for problem in PROBLEMS
         for line in _pair(evidence, problem, ending, rival)
     ]
-    return Claim(
-        "exploration", says, rule, (*pooled, *lines), worst(line.outcome for line in pooled)
-    )
+    outcome = worst(line.outcome for line in pooled)
+    return Claim("exploration", says, rule, (*pooled, *lines), outcome)
 
 
 def _pair(evidence: Evidence, problem: str, ending: str, rival: str) -> list[Measurement]:

@@ -1,13 +1,15 @@
-"""The parts of the paper: suites that play each, their copies on other seeds, and the simulations
-of the proof."""
+"""The parts of the paper: suites that play each, their copies on other seeds, what they cost, and
+the simulations of the proof."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,8 +21,10 @@ from tidepull.experiments.grid import setting_text
 from tidepull.experiments.selection import Default
 from tidepull.experiments.suite import Suite, find_suite, load_suite, own_suites, parse_suite
 from tidepull.paper.exploration import TRIALS as EXPLORED
+from tidepull.paper.page import suite_costs
 from tidepull.paper.theory.simulate import configurations, simulate
 from tidepull.paper.theory.tables import simulation_report
+from tidepull.reporting.frames import Frame
 from tidepull.reporting.published import DEFAULTS, TRIALS
 
 
@@ -41,12 +45,14 @@ _OF_TABLE = ("paper-grid-noncontextual", "paper-grid-contextual")
 _OF_EXPLORATION = ("paper-exploration", "paper-exploration-more")
 SEARCHES = (*_OF_TABLE, *_OF_EXPLORATION)
 """Suites whose best settings are reported on other seeds afterwards."""
+AUTHORS = "paper-authors"
+BEST = ("rnlps-best", "nlps-best")
 SELECTED = "-selected"
 """The ending of the suite that reports what a search chose."""
 ONE_WORLD = 0
 """The seed of the one realisation of each problem, where all trials are played in one."""
 
-_TABLE = ("paper-table", "paper-authors", *(f"{search}{SELECTED}" for search in _OF_TABLE))
+_TABLE = ("paper-table", AUTHORS, *(f"{search}{SELECTED}" for search in _OF_TABLE))
 _REPORTS: dict[PaperPart, tuple[str, ...]] = {
     PaperPart.table: _TABLE,
     PaperPart.curves: _TABLE,
@@ -61,10 +67,7 @@ _REPORTS: dict[PaperPart, tuple[str, ...]] = {
 }
 _QUICK = {
     target: (f"quick-{target.value}",) for target in _REPORTS if target is not PaperPart.theory
-} | {
-    PaperPart.curves: ("quick-table",),
-    PaperPart.theory: (),
-}
+} | {PaperPart.curves: ("quick-table",), PaperPart.theory: ()}
 _SEARCHED = {
     PaperPart.sensitivity: _OF_TABLE,
     PaperPart.exploration: _OF_EXPLORATION,
@@ -114,14 +117,49 @@ class PaperSuite:
         return str(path)
 
 
-def paper_suite(name: str, *, trials: int | None, one_world: bool) -> PaperSuite:
-    """The suite, or a copy of it on fewer or more seeds (searches keep theirs), or in one world."""
+def paper_suite(
+    name: str, *, trials: int | None, one_world: bool, chosen: Path | None = None
+) -> PaperSuite:
+    """The suite, or a copy of it on fewer or more seeds (searches keep theirs), or in one world.
+
+    The authors' world gets the best networks of the selections in `chosen`, or of those that come
+    along.
+    """
     text = original = find_suite(name).read_text()
+    if name == AUTHORS:
+        text += "".join(searched_there(text, [_selection(s, chosen) for s in _OF_TABLE]))
     if trials is not None and name not in SEARCHES and name != "quick-sensitivity":
         text = _with_seeds(text, f'seeds = "0-{trials - 1}"', f"--trials: the suite {name}")
     if one_world and "\nproblem_seed = " not in text:
         text = text.replace("\nseeds = ", f"\nproblem_seed = {ONE_WORLD}\nseeds = ", 1)
     return PaperSuite(name, "" if text == original else text)
+
+
+def _selection(search: str, chosen: Path | None) -> Path:
+    own = chosen / f"{search}{SELECTED}.toml" if chosen else None
+    return own if own and own.is_file() else find_suite(f"{search}{SELECTED}")
+
+
+def searched_there(authors: str, selections: Iterable[Path]) -> Iterable[str]:
+    """Policies of the suite in the authors' world, as TOML: the best networks that searches chose,
+    where the paper and its repository do not say theirs."""
+    said = {
+        (p["name"], on) for p in tomllib.loads(authors)["policies"] for on in p.get("problems", ())
+    }
+    for file in selections:
+        for policy in tomllib.loads(file.read_text())["policies"]:
+            for problem in policy.get("problems", ()):
+                where = f"{problem}-authors"
+                if policy["name"] in BEST and (policy["name"], where) not in said:
+                    setting = ", ".join(
+                        f"{key} = {json.dumps(value)}"
+                        for key, value in policy["parameters"].items()
+                    )
+                    yield (
+                        f'\n[[policies]]\nname = "{policy["name"]}"\nid = "{policy["id"]}"\n'
+                        f'problems = ["{where}"]\nparameters = {{ {setting} }}\n'
+                        f'chosen = "our own search, in worlds of other seeds: {policy["chosen"]}"\n'
+                    )
 
 
 _SEEDS = r'(?m)^seeds = ".*"$'
@@ -133,6 +171,28 @@ def _with_seeds(text: str, line: str, subject: str) -> str:
     if not parts:
         raise ParameterError(f"{subject} does not say its seeds in one line")
     return f"{head}{line}{''.join(parts)}"
+
+
+HOURS_FILE = "hours.json"
+"""CPU seconds of a trial of each suite, measured where the published page was made."""
+
+
+def measured_hours(frame: Frame) -> dict[str, dict[str, float]]:
+    """Trials and CPU hours of every suite, for the next estimate."""
+    return {
+        name: {"trials": trials, "cpu_hours": round(seconds / 3600, 3)}
+        for name, (trials, seconds) in suite_costs(frame).items()
+    }
+
+
+def published_hours(suite: str, trials: int | None = None) -> float:
+    """CPU hours of so many trials of a suite (all: None) as measured for the published page; nan
+    where it has none."""
+    known = json.loads(files("tidepull.paper").joinpath(HOURS_FILE).read_text())
+    if suite not in known:
+        return float("nan")
+    hours, count = known[suite]["cpu_hours"], known[suite]["trials"]
+    return float(hours if trials is None else hours * trials / count)
 
 
 THEORY_FILE = "theory.json"

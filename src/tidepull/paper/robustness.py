@@ -52,11 +52,6 @@ class SearchPair:
     feedforward: Mapping[str, FloatArray]
     floors: FloatArray
 
-    @property
-    def floor(self) -> float:
-        """The mean reward of random arms on these seeds."""
-        return float(self.floors.mean())
-
 
 def more_robust(
     evidence: Evidence,
@@ -71,9 +66,8 @@ def more_robust(
     network, other = ("feedforward", "recurrent") if feedforward else ("recurrent", "feedforward")
     rule = (
         f"of as many settings drawn of each network, the median {network} one keeps more of the "
-        "best one's gain over "
-        f"random, {_SCALE}, than the median {other} one, on the same seeds (95% interval over "
-        "draws of settings and of seeds)"
+        f"best one's gain over random, {_SCALE}, than the median {other} one, on the same seeds "
+        "(95% interval over draws of settings and of seeds)"
     )
     rule += f", by at least {least:.1f}" if least else ""
     lines = [_robust(evidence, problem, least, feedforward) for problem in problems]
@@ -140,19 +134,19 @@ def mostly_above_random(evidence: Evidence, says: str, problem: str) -> Claim:
         return concluded(
             problem, says, rule, [missing(problem, "no search over recurrent settings")]
         )
-    share = float(np.mean(_matrix(pair.recurrent) > pair.floor))
-    low, high = _share_interval(pair)
+    gains = np.array(list(pair.recurrent.values())) - pair.floors
+    share, (low, high) = float(np.mean(gains.mean(axis=1) > 0)), _share_interval(gains)
     what = f"share of {len(pair.recurrent)} recurrent settings that earn more than random arms"
     line = Measurement(problem, what, above(low, high, 0.5), share, low, high, len(pair.seeds), 2)
     return concluded(problem, says, rule, [line])
 
 
-def _share_interval(pair: SearchPair) -> tuple[float, float]:
+def _share_interval(gains: FloatArray) -> tuple[float, float]:
     """The 95% interval of the share of settings above random, over draws of the seeds."""
-    if len(pair.seeds) < 2:
+    n_seeds = gains.shape[1]
+    if n_seeds < 2:
         return float("nan"), float("nan")
-    gains = np.array(list(pair.recurrent.values())) - pair.floors
-    drawn = np.random.default_rng(0).integers(len(pair.seeds), size=(RESAMPLES, len(pair.seeds)))
+    drawn = np.random.default_rng(0).integers(n_seeds, size=(RESAMPLES, n_seeds))
     shares = (gains[:, drawn].mean(axis=2) > 0).mean(axis=0)
     low, high = np.quantile(shares, [0.025, 0.975])
     return float(low), float(high)
@@ -163,8 +157,7 @@ def search_misleads(evidence: Evidence, says: str, problem: str) -> Claim:
     in the report."""
     rule = (
         "in the search the best recurrent setting earns clearly more than the best feedforward one "
-        "on the same seeds; in the "
-        "report the best NN has clearly less regret than the best RNN"
+        "on the same seeds; in the report the best NN has clearly less regret than the best RNN"
     )
     report = beats(evidence, says, problem, [BEST_NN], [BEST_RNN]).lines
     pair = search_pair(evidence.searches, problem)
@@ -219,7 +212,3 @@ def _common(study: Study, both: bool) -> SearchPair | None:
     }
     floors = np.array([floor[seed] for seed in order])
     return SearchPair(study, order, grids["rnlps"], grids.get("nlps", {}), floors)
-
-
-def _matrix(grid: Mapping[str, FloatArray]) -> FloatArray:
-    return np.array([rewards.mean() for rewards in grid.values()])

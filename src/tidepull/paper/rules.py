@@ -158,17 +158,9 @@ def grows(
     """How fast regret grows in the last eighth of the rounds, as a share of random's pace."""
     words = "more" if quickly else "less"
     rule = f"over the last 1/{LATE} of the rounds regret grows at {words} than {limit:.0%} of random's pace"
-    return _shares(
-        evidence,
-        says,
-        problem,
-        kinds,
-        rule,
-        "growth at the end, of random's, of",
-        _pace,
-        limit,
-        quickly,
-    )
+    players, lines = evidence.players(problem, kinds)
+    lines += [_share(one, _pace, "growth at the end", limit, quickly) for one in players]
+    return concluded(problem, says, rule, lines)
 
 
 def keeps(
@@ -182,51 +174,26 @@ def keeps(
 ) -> Claim:
     """How much of random's regret a policy keeps."""
     rule = f"its regret is {'more' if more else 'less'} than {limit:.0%} of random's"
-    return _shares(
-        evidence,
-        says,
-        problem,
-        kinds,
-        rule,
-        "regret, of random's, of",
-        share_of_random,
-        limit,
-        more,
-    )
+    players, lines = evidence.players(problem, kinds)
+    lines += [_share(one, share_of_random, "regret", limit, more) for one in players]
+    return concluded(problem, says, rule, lines)
 
 
-def _shares(
-    evidence: Evidence,
-    says: str,
-    problem: str,
-    kinds: Sequence[str],
-    rule: str,
-    what: str,
+def _share(
+    player: PolicyTrials,
     measure: Callable[[PolicyTrials], FloatArray | None],
+    what: str,
     limit: float,
     more: bool,
-) -> Claim:
-    players, lines = evidence.players(problem, kinds)
-    for player in players:
-        shares = measure(player)
-        if shares is None:
-            lines.append(missing(player.problem, f"the regret of random arms beside {player.name}"))
-            continue
-        low, high = (float(end) for end in mean_interval(shares))
-        outcome = above(low, high, limit) if more else below(low, high, limit)
-        lines.append(
-            Measurement(
-                player.problem,
-                f"{what} {player.name}",
-                outcome,
-                float(shares.mean()),
-                low,
-                high,
-                len(shares),
-                2,
-            )
-        )
-    return concluded(problem, says, rule, lines)
+) -> Measurement:
+    """A share of random's of one policy, beside a limit."""
+    shares = measure(player)
+    if shares is None:
+        return missing(player.problem, f"the regret of random arms beside {player.name}")
+    low, high = (float(end) for end in mean_interval(shares))
+    outcome = above(low, high, limit) if more else below(low, high, limit)
+    figures = (float(shares.mean()), low, high, len(shares), 2)
+    return Measurement(player.problem, f"{what}, of random's, of {player.name}", outcome, *figures)
 
 
 def _pace(player: PolicyTrials) -> FloatArray | None:
@@ -254,18 +221,8 @@ def varies_most(
     for other in rest if first else []:
         value, low, high = _ratio_of_spreads(first[0].group.regrets, other.group.regrets)
         what = f"spread of {first[0].name} over that of {other.name}"
-        lines.append(
-            Measurement(
-                other.problem,
-                what,
-                above(low, high, 1.0),
-                value,
-                low,
-                high,
-                len(other.group.rows),
-                2,
-            )
-        )
+        figures = (value, low, high, len(other.group.rows), 2)
+        lines.append(Measurement(other.problem, what, above(low, high, 1.0), *figures))
     return concluded(problem, says, rule, [*lines, *distinct((*lost, *also_lost))])
 
 
@@ -338,18 +295,9 @@ def _harder(
             continue
         d = _welch(player.name, shares[0], shares[1])
         what = f"share of random's regret of {player.name}, {words[1]} minus {words[0]}"
-        lines.append(
-            Measurement(
-                f"{fast}, {slow}",
-                what,
-                above(d.low, d.high, least),
-                d.mean,
-                d.low,
-                d.high,
-                len(shares[0]),
-                2,
-            )
-        )
+        figures = (d.mean, d.low, d.high, len(shares[0]), 2)
+        outcome = above(d.low, d.high, least)
+        lines.append(Measurement(f"{fast}, {slow}", what, outcome, *figures))
     return concluded(fast, says, rule, [*lines, *lost, *also_lost])
 
 

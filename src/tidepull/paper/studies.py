@@ -18,15 +18,16 @@ from tidepull.experiments.grid import rung_number, searched_suite
 from tidepull.experiments.rows import load_rows, read_plans
 from tidepull.experiments.spec import canonical
 from tidepull.experiments.store import Store
-from tidepull.paper.authors import by_row, is_authors
+from tidepull.paper.authors import SLIP, by_row, is_authors
 from tidepull.paper.exploration import RIVALS, explorations, exploring
+from tidepull.paper.verdicts import AS_PUBLISHED
 from tidepull.reporting import published
 from tidepull.reporting.frames import Group, Study, load_frame, random_regret
 from tidepull.reporting.published import paper_column
 from tidepull.reporting.tables import hardware
 from tidepull.reporting.traces import POINTS, TrialSummary, read_curves, read_played, write_curves
 
-DIGITS = "flipping-digits"
+DIGITS, SLOW = "flipping-digits", "rotating-vector-2048"
 FIRST = ("paper-table", "quick-table")
 """Suites whose names stand when another suite uses the same name for another setting."""
 
@@ -61,14 +62,17 @@ def combined(studies: Sequence[Study]) -> list[Study]:
 
 
 def judged_studies(studies: Sequence[Study]) -> list[Study]:
-    """The combined studies, with the digits as published where they were played: the paper's claims
-    about them were made there."""
-    reports = combined(studies)
-    published_digits = by_row(studies).get(DIGITS)
-    if published_digits is None:
-        return reports
-    there = replace(published_digits, problem=DIGITS, remark="as published")
-    return [*(study for study in reports if study.problem != DIGITS), there]
+    """The combined studies, with the digits as published where they were played, since the paper's
+    claims about them were made there; the slow rotation is beside them with the slip in D-LinUCB."""
+    reports, there = combined(studies), by_row(studies)
+    if digits := there.get(DIGITS):
+        reports = [study for study in reports if study.problem != DIGITS]
+        reports.append(replace(digits, problem=DIGITS, remark="as published"))
+    if slow := there.get(SLOW):
+        named = {group.name: group for group in slow.groups}
+        named |= {"d-lin-ucb": replace(named.pop(SLIP), name="d-lin-ucb")} if SLIP in named else {}
+        reports.append(replace(slow, problem=f"{SLOW}{AS_PUBLISHED}", groups=tuple(named.values())))
+    return reports
 
 
 def _joined_groups(present: Study, more: Study) -> tuple[Group, ...]:

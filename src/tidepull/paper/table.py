@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tidepull.experiments.grid import setting_text
-from tidepull.paper.authors import SLIP, AuthorsCell, across_worlds, cells_by_place
+from tidepull.paper.authors import SLIP, AuthorsCell, across_worlds
 from tidepull.paper.studies import in_column, searched_beside
 from tidepull.reporting import published
 from tidepull.reporting.frames import Study
@@ -34,7 +34,7 @@ HEADS = {
 
 def overview(reports: Sequence[Study], cells: Sequence[AuthorsCell] = ()) -> Table:
     """A row for each problem of the paper; `cells` are those played in the authors' world."""
-    there = cells_by_place(cells)
+    there = {(cell.row, cell.column): cell for cell in cells}
     rows = [
         row
         for study in reports
@@ -120,6 +120,18 @@ def chosen_table(suites: Mapping[str, str]) -> Table:
     )
     columns = ("policy", "problems", "setting", "how it was chosen")
     return Table("chosen", "How the settings were chosen", columns, rows)
+
+
+def best_choices(suites: Mapping[str, str]) -> Iterator[str]:
+    """How the best networks across worlds were chosen, and where; what was chosen is in the
+    details."""
+    grids = {name: text for name, text in suites.items() if name.startswith("paper-grid")}
+    merged: dict[tuple[str, str], list[str]] = {}
+    for choice in _choices(grids):
+        if choice.name in published.COLUMNS and choice.name.endswith("-best"):
+            merged.setdefault((HEADS[choice.name], choice.words), []).extend(choice.problems)
+    for (head, words), problems in merged.items():
+        yield f"{head} of {', '.join(dict.fromkeys(problems))}: {words}"
 
 
 def _choices(suites: Mapping[str, str]) -> Iterator[_Choice]:

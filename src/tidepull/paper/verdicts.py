@@ -17,6 +17,8 @@ from tidepull.reporting.traces import Examined
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 NOT_JUDGED = "not judged"
 """Where trials are fewer or shorter than the paper's."""
+AS_PUBLISHED = "-as-published"
+"""The ending of a problem that was played in the authors' world with the slip of their code."""
 NAN = float("nan")
 
 
@@ -38,7 +40,7 @@ class Measurement:
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What the paper says about `topic`, the rule it is put to, what was measured, and the
-    verdict."""
+    verdict; `aside` is another verdict, on the paper's own code."""
 
     topic: str
     says: str
@@ -46,13 +48,16 @@ class Claim:
     lines: tuple[Measurement, ...]
     outcome: str
     beyond_paper: bool = False
+    aside: str = ""
 
     @property
     def verdict(self) -> str:
-        """The outcome, and that the data are synthetic where they are."""
+        """The outcome, and in short why it is open or that the data are synthetic."""
         synthetic = any("synthetic" in line.problem for line in self.lines)
         untested = " on synthetic data, not tested on the paper's" if synthetic else ""
-        return f"{self.outcome}{untested}"
+        missing = any(math.isnan(line.value) for line in self.lines)
+        why = f": {'trials are missing' if missing else self.reason}" if self.reason else ""
+        return f"{self.outcome}{untested}{why}{f'; {self.aside}' if self.aside else ''}"
 
     @property
     def reason(self) -> str:
@@ -62,7 +67,10 @@ class Claim:
         missing = [line for line in self.lines if math.isnan(line.value)]
         if missing:
             return "missing: " + "; ".join(f"{line.problem}: {line.what}" for line in missing)
-        return "no interval is on one side yet" if self.lines else "nothing was played"
+        trials = [line.trials for line in self.lines if line.outcome == OPEN]
+        return (
+            f"no difference that {min(trials)} trials can show" if trials else "nothing was played"
+        )
 
     def as_plain(self) -> dict[str, Any]:
         """For JSON: what is not known is None."""

@@ -10,7 +10,7 @@ from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters
 from tidepull.protocols import AsksProblem, Learner, Problem
 from tidepull.random import Streams
-from tidepull.registry import Declaration, Named, is_named, policies, require_members
+from tidepull.registry import Declared, Named, is_named, policies, require_members
 from tidepull.types import ProblemShape
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["build_policy", "policies", "settled"]
 
 
-_DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
+_DECLARED: tuple[Declared, ...] = (
     ("random", "policies.baselines", "NoParameters", "RandomPolicy", {},
      "every arm equally likely"),
     ("fixed", "policies.baselines", "FixedParameters", "FixedPolicy", {},
@@ -64,16 +64,10 @@ _DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
      "feedforward neural-linear posterior sampling"),
     ("structural-ts", "tide.structural", "NoParameters", "StructuralThompson", {},
      "Thompson sampling over structural time-series models: hours, weekdays, context, deviations"),
-    ("tide", "tide", "TideParameters", "Tide", {"version": 4},
-     "posterior sampling over many hypotheses about time, weighed by how well they predict"),
+    ("tide", "tide", "TideParameters", "Tide", {"version": 5},
+     "posterior sampling over models of time: hours, weekdays, context, and patterns in rounds"),
 )  # fmt: skip
-"""Id, module, parameters and builder in it, what differs from the usual entry, and a
-description."""
-
-for _id, _module, _parameters, _build, _others, _description in _DECLARED:
-    policies.declare(
-        Declaration(_id, _description, f"tidepull.{_module}", _parameters, _build, **_others)
-    )
+policies.declare(_DECLARED, "tidepull")
 
 
 @overload

@@ -30,9 +30,8 @@ class RoundCounter:
 
     def __init__(self, begun: int = 0, unfinished: tuple[int, ...] = ()) -> None:
         self.begun = begun
-        self._waiting = (
-            begun - 1 in unfinished
-        )  # the latest round; apart from the others, as most finish at once
+        # The latest round; apart from the others, as most finish at once.
+        self._waiting = begun - 1 in unfinished
         self._late = set(unfinished) - {begun - 1}
 
     def begin(self) -> None:
@@ -277,9 +276,8 @@ def _converted(name: str, values: Any, shape: tuple[int, ...]) -> FloatArray:
         not isinstance(values, np.ndarray) and _has_boolean(values)
     ):
         raise ContextError(f"{name} must hold numbers only, got {shown(values)}")
-    with np.errstate(
-        over="ignore"
-    ):  # a longdouble that does not fit is infinite, and refused as such
+    # A longdouble that does not fit is infinite, and refused as such.
+    with np.errstate(over="ignore"):
         return np.ascontiguousarray(array, np.float64).reshape(array.shape)
 
 

@@ -111,7 +111,7 @@ class CounterTable(_EpsilonGreedy):
     """Counters for each cell of the calendar; an arm that is new in a cell has its mean over all
     cells."""
 
-    kind = "hour-table"
+    kind, reads_time = "hour-table", True
     state = ("counts", "sums", "generator")
 
     def __init__(self, parameters: TableParameters, shape: ProblemShape, streams: Streams) -> None:
@@ -249,7 +249,7 @@ class _CalendarInputs:
 class HandThompson(Stateful):
     """Linear Thompson sampling for each arm on calendar and context."""
 
-    kind = "hand-ts"
+    kind, reads_time = "hand-ts", True
     state = ("models", "generator")
 
     def __init__(self, parameters: NoParameters, shape: ProblemShape, streams: Streams) -> None:
@@ -276,7 +276,7 @@ class HandThompson(Stateful):
 class HurdleThompson(Stateful):
     """Thompson sampling for money: chance of a payment, times its size."""
 
-    kind = "hurdle-ts"
+    kind, reads_time = "hurdle-ts", True
     state = ("chances", "sizes", "generator")
 
     def __init__(self, parameters: NoParameters, shape: ProblemShape, streams: Streams) -> None:

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.random import Generator
 
 from tidepull.errors import EventError
 from tidepull.protocols import Posterior
 from tidepull.types import BoolArray, Event, FloatArray, IntArray
 
 
-def best_arm(scores: FloatArray, available: BoolArray | None, rng: np.random.Generator) -> int:
+def best_arm(scores: FloatArray, available: BoolArray | None, rng: Generator) -> int:
     """The arm of the highest score; equal scores are equally likely. Draws only when there is a
     tie.
 
@@ -39,9 +40,8 @@ def best_shares(scores: FloatArray, available: BoolArray | None) -> FloatArray:
     if available is not None:
         scores = np.where(available, scores, -np.inf)
     best = scores == np.maximum.reduce(scores, axis=1, keepdims=True)
-    if np.count_nonzero(best) > len(
-        best
-    ):  # ties; without one these are the same bits, at half the cost
+    # Ties; without one these are the same bits, at half the cost.
+    if np.count_nonzero(best) > len(best):
         best = best / best.sum(axis=1, keepdims=True)
     shares: FloatArray = np.add.reduce(best, axis=0) / len(best)
     return shares
@@ -52,7 +52,7 @@ def equal_shares(n_arms: int, available: BoolArray | None) -> FloatArray:
     return np.full(n_arms, 1 / n_arms) if available is None else available / available.sum()
 
 
-def any_arm(n_arms: int, available: BoolArray | None, rng: np.random.Generator) -> int:
+def any_arm(n_arms: int, available: BoolArray | None, rng: Generator) -> int:
     """An arm drawn uniformly from the available ones."""
     return int(rng.integers(n_arms) if available is None else rng.choice(np.flatnonzero(available)))
 
@@ -71,11 +71,7 @@ class ExplorationRule(Protocol):
     """How to pick one of the `open_arms` (indices into the rows of `features`)."""
 
     def __call__(
-        self,
-        features: FloatArray,
-        posterior: Posterior,
-        open_arms: IntArray,
-        rng: np.random.Generator,
+        self, features: FloatArray, posterior: Posterior, open_arms: IntArray, rng: Generator
     ) -> int:
         """The arm to play."""
 
@@ -86,11 +82,7 @@ class PosteriorSampling:
     optimal."""
 
     def __call__(
-        self,
-        features: FloatArray,
-        posterior: Posterior,
-        open_arms: IntArray,
-        rng: np.random.Generator,
+        self, features: FloatArray, posterior: Posterior, open_arms: IntArray, rng: Generator
     ) -> int:
         """Best arm under one draw."""
         return _best(features @ posterior.sample(rng), open_arms)
@@ -103,11 +95,7 @@ class EpsilonGreedy:
     epsilon: float
 
     def __call__(
-        self,
-        features: FloatArray,
-        posterior: Posterior,
-        open_arms: IntArray,
-        rng: np.random.Generator,
+        self, features: FloatArray, posterior: Posterior, open_arms: IntArray, rng: Generator
     ) -> int:
         """Uniform or greedy arm."""
         if rng.random() < self.epsilon:
@@ -122,11 +110,7 @@ class Boltzmann:
     temperature: float
 
     def __call__(
-        self,
-        features: FloatArray,
-        posterior: Posterior,
-        open_arms: IntArray,
-        rng: np.random.Generator,
+        self, features: FloatArray, posterior: Posterior, open_arms: IntArray, rng: Generator
     ) -> int:
         """Arm drawn by its weight."""
         means = np.asarray(features[open_arms] @ posterior.mean, dtype=float)

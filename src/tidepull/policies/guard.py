@@ -223,9 +223,8 @@ class Guarded:
 
     def _choose_by(self, context: Context, draws: int, pick: Pick) -> int:
         inner = self._inner
-        choose_by = getattr(
-            inner, "choose_by", None
-        )  # asking a protocol would take longer than the choice
+        # Asking a protocol would take longer than the choice.
+        choose_by = getattr(inner, "choose_by", None)
         if choose_by is not None:
             arm = int(choose_by(context, draws, pick))
         else:

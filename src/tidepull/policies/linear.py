@@ -340,10 +340,8 @@ class LinearUcb(Stateful):
 
     def _index(self, model: int, rows: FloatArray) -> FloatArray:
         means, variances = self._models.predict(model, rows)
-        index: FloatArray = means + self._width(float(self._models.weights[model])) * np.sqrt(
-            variances
-        )
-        return index
+        width = self._width(float(self._models.weights[model]))
+        return np.asarray(means + width * np.sqrt(variances))
 
     def choose(self, context: Context) -> int:
         """The available arm of the highest index."""

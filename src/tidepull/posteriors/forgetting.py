@@ -86,9 +86,8 @@ class WindowedTally(Stateful):
         self.window = window
         self.counts: FloatArray = np.zeros(n_arms)
         self.sums: FloatArray = np.zeros(n_arms)
-        self._rounds: deque[tuple[int, int, float]] = (
-            deque()
-        )  # (decided, arm, reward), oldest first
+        # (decided, arm, reward), oldest first.
+        self._rounds: deque[tuple[int, int, float]] = deque()
         self._latest = -1
         self._dropped = 0
 

@@ -101,9 +101,8 @@ class WindowedModels(Stateful):
         self.weights: FloatArray = np.zeros(n_models)
         self._dim, self._regularisation, self._window = dim, regularisation, window
         self._models = [ridge(dim, regularisation) for _ in range(n_models)]
-        self._rounds: deque[tuple[int, int, FloatArray, float]] = (
-            deque()
-        )  # (decided, model, x, y), oldest first
+        # (decided, model, x, y), oldest first.
+        self._rounds: deque[tuple[int, int, FloatArray, float]] = deque()
         self._latest = -1
         self._taken_back = [0] * n_models
 

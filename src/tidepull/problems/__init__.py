@@ -10,13 +10,13 @@ import numpy as np
 from tidepull.errors import ProblemError
 from tidepull.protocols import Problem
 from tidepull.random import Streams
-from tidepull.registry import Declaration, Named, is_named, problems, require_members
+from tidepull.registry import Declared, Named, is_named, problems, require_members
 from tidepull.types import Context, ProblemShape
 
 __all__ = ["build_problem", "problems", "shape_of"]
 
 
-_DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
+_DECLARED: tuple[Declared, ...] = (
     ("flipping-gaussian", "arms", "FlippingGaussianParameters", "flipping_gaussian", {},
      "8 Gaussian arms whose means change sign every 10 rounds"),
     ("flipping-bernoulli", "arms", "FlippingBernoulliParameters", "flipping_bernoulli", {},
@@ -74,15 +74,7 @@ _DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
      "a model of your own log: its rows, with arms' means by context and time as far as the log "
      "tells"),
 )  # fmt: skip
-"""Id, module, parameters and builder in it, what differs from the usual entry, and a
-description."""
-
-for _id, _module, _parameters, _build, _others, _description in _DECLARED:
-    problems.declare(
-        Declaration(
-            _id, _description, f"tidepull.problems.{_module}", _parameters, _build, **_others
-        )
-    )
+problems.declare(_DECLARED, "tidepull.problems")
 
 
 def build_problem(problem: Named | Problem, *, seed: int) -> Problem:

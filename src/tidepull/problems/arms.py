@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from tidepull._internal.system import require_memory
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
+from tidepull.problems import rewards
 from tidepull.problems.drift import (
     Constant,
     Drift,
@@ -25,40 +27,32 @@ from tidepull.problems.drift import (
     Sine,
     read_only,
 )
-from tidepull.problems.rewards import (
-    BernoulliReward,
-    GaussianReward,
-    Names,
-    Reward,
-    World,
-    levels,
-    noise_of,
-    waves,
-)
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
 
-class DriftingArms(World):
+class DriftingArms(rewards.World):
     """Arms whose expected rewards move by themselves."""
 
-    def __init__(self, drift: Drift, reward: Reward) -> None:
+    def __init__(self, drift: Drift, reward: rewards.Reward) -> None:
         self.drift = drift
         self.n_arms = len(drift(0))
         self.reward = reward
-        self._names = Names()
+        self._names = rewards.Names()
         self._begin(0)
 
     def structure(self) -> Structure:
         """Waves of known period and phase, levels that walk, or levels that hold again whenever
         they come back."""
-        noise, moving = noise_of(self.reward), getattr(self.drift, "waves", None)
+        noise, moving = rewards.noise_of(self.reward), getattr(self.drift, "waves", None)
         if moving is not None:
             stretch = getattr(self.drift, "stretch", None)
-            return waves(moving(self._t), noise, 0 if stretch is None else int(stretch[self._t]))
+            return rewards.waves(
+                moving(self._t), noise, 0 if stretch is None else int(stretch[self._t])
+            )
         step = getattr(self.drift, "step", 0.0)
         same = [None] * self.n_arms if step else self._means.tolist()
-        return levels(self._names.of(enumerate(same)), noise, step)
+        return rewards.levels(self._names.of(enumerate(same)), noise, step)
 
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k."""
@@ -67,9 +61,6 @@ class DriftingArms(World):
     def totals(self, horizon: int) -> FloatArray:
         """The sum of every arm's expected rewards."""
         return np.asarray(sum(map(self.drift, range(horizon)), np.zeros(self.n_arms)))
-
-    def _advance(self, arm: int) -> None:
-        self._begin(self._t + 1)
 
     def _begin(self, t: int) -> None:
         self._t = t
@@ -162,7 +153,7 @@ class FlippingGaussianParameters(FlipsRegularly, InitialMeans):
 def flipping_gaussian(parameters: FlippingGaussianParameters, streams: Streams) -> DriftingArms:
     """Every arm's mean changes from mu_k to -mu_k every half period."""
     mu = parameters.first_means(streams)
-    reward = GaussianReward(parameters.noise_std, streams.generator("noise"))
+    reward = rewards.GaussianReward(parameters.noise_std, streams.generator("noise"))
     return DriftingArms(Flip(mu, -mu, parameters.half_period), reward)
 
 
@@ -190,7 +181,7 @@ def flipping_bernoulli(parameters: FlippingBernoulliParameters, streams: Streams
     """Every arm's mean changes from p_k to 1 - p_k every half period."""
     p = parameters.first_means(streams)
     return DriftingArms(
-        Flip(p, 1 - p, parameters.half_period), BernoulliReward(streams.generator("noise"))
+        Flip(p, 1 - p, parameters.half_period), rewards.BernoulliReward(streams.generator("noise"))
     )
 
 
@@ -199,7 +190,7 @@ def sinusoidal_bernoulli(
 ) -> DriftingArms:
     """p_k = 1/2 + sin(2 pi f t + 2 pi (k - 1) / K) / 2 for the arms k = 1 ... K."""
     drift = Sine(parameters.n_arms, parameters.period)
-    return DriftingArms(drift, BernoulliReward(streams.generator("noise")))
+    return DriftingArms(drift, rewards.BernoulliReward(streams.generator("noise")))
 
 
 def stationary_bernoulli(
@@ -207,7 +198,8 @@ def stationary_bernoulli(
 ) -> DriftingArms:
     """Every arm's mean stays."""
     return DriftingArms(
-        Constant(parameters.first_means(streams)), BernoulliReward(streams.generator("noise"))
+        Constant(parameters.first_means(streams)),
+        rewards.BernoulliReward(streams.generator("noise")),
     )
 
 
@@ -226,7 +218,7 @@ class WildRewardsParameters(Parameters):
     absurd: float = parameter(1e14, "that reward", ge=-1e15, le=1e15)
 
 
-class HeavyTailedArms(World):
+class HeavyTailedArms(rewards.World):
     """A world of `wild-rewards`; means are drawn uniformly from 0 to 1."""
 
     def __init__(self, parameters: WildRewardsParameters, streams: Streams) -> None:
@@ -237,7 +229,7 @@ class HeavyTailedArms(World):
         for phase in self._phases:
             phase.flags.writeable = False
         self._wild = streams.generator("wild")
-        self.reward = GaussianReward(parameters.noise_std, streams.generator("noise"))
+        self.reward = rewards.GaussianReward(parameters.noise_std, streams.generator("noise"))
         self._t = 0
 
     def means(self) -> FloatArray:
@@ -248,7 +240,9 @@ class HeavyTailedArms(World):
         """Which phase it is; every arm has a level in each. Wild rewards are not announced."""
         half = self._parameters.half_period
         phase = (self._t // half) % 2 if half else 0
-        return levels(np.arange(self.n_arms) + self.n_arms * phase, self._parameters.noise_std)
+        return rewards.levels(
+            np.arange(self.n_arms) + self.n_arms * phase, self._parameters.noise_std
+        )
 
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k."""
@@ -290,7 +284,7 @@ class WallClockParameters(Parameters):
     weekly: float = parameter(0.1, "how far it moves on weekends", ge=0, le=0.5)
 
 
-class WallClockArms(World):
+class WallClockArms(rewards.World):
     """p_k = 1/2 + daily cos(2 pi (hour - h_k) / 24) + weekly c_k on weekends (- on weekdays),
     within 0.02 and 0.98.
 
@@ -299,10 +293,7 @@ class WallClockArms(World):
     """
 
     def __init__(
-        self,
-        parameters: WallClockParameters,
-        streams: Streams,
-        arms: np.random.Generator | None = None,
+        self, parameters: WallClockParameters, streams: Streams, arms: Generator | None = None
     ) -> None:
         self.n_arms = parameters.n_arms
         self._p = parameters
@@ -311,8 +302,8 @@ class WallClockArms(World):
         self._tilt = world.uniform(-1, 1, parameters.n_arms)
         self._streams = streams
         self._visits = self._traffic()
-        self.reward = BernoulliReward(streams.generator("noise"))
-        self._begin()
+        self.reward = rewards.BernoulliReward(streams.generator("noise"))
+        self._begin(0)
 
     def context(self) -> Context:
         """The time is all there is to see."""
@@ -322,7 +313,7 @@ class WallClockArms(World):
         """A daily wave whose peak is known, and the weekend, for every arm."""
         hour, weekend = self._time % DAY / 3600, 1.0 if _is_weekend(self._time) else -1.0
         swing = np.cos(2 * np.pi * (hour - self._peak) / 24)
-        return waves(
+        return rewards.waves(
             np.stack([np.ones(self.n_arms), swing, np.full(self.n_arms, weekend)], axis=1), None
         )
 
@@ -339,11 +330,8 @@ class WallClockArms(World):
         tilt = self._p.weekly * self._tilt * (1 if weekend else -1)
         return read_only(np.clip(0.5 + swing + tilt, 0.02, 0.98))
 
-    def _advance(self, arm: int) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._time = next(self._visits)
+    def _begin(self, t: int) -> None:
+        self._t, self._time = t, next(self._visits)
         self._means = self.at(self._time)
 
     def _traffic(self) -> Iterator[float]:
@@ -351,10 +339,8 @@ class WallClockArms(World):
         p, rng, time = self._p, self._streams.generator("traffic"), MONDAY
         mean_rate = (1 + p.night) / 2 * (5 + 2 * p.weekend) / 7
         while True:
-            by_hour = (
-                p.night
-                + (1 - p.night) * (1 + math.cos(2 * math.pi * (time % DAY / 3600 - 16) / 24)) / 2
-            )
+            swing = math.cos(2 * math.pi * (time % DAY / 3600 - 16) / 24)
+            by_hour = p.night + (1 - p.night) * (1 + swing) / 2
             rate = by_hour * (p.weekend if _is_weekend(time) else 1.0)
             time += float(rng.exponential(DAY / p.per_day * mean_rate / rate))
             yield time

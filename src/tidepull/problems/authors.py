@@ -31,14 +31,8 @@ import numpy as np
 
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
-from tidepull.problems import datasets
+from tidepull.problems import classification, datasets
 from tidepull.problems.arms import DriftingArms, OneBestArm
-from tidepull.problems.classification import (
-    N_DIGITS,
-    ClassificationProblem,
-    published_arm,
-    wall_following_files,
-)
 from tidepull.problems.drift import Drift, Flip, Rotation, Sine, is_flipped, read_only
 from tidepull.problems.linear import LinearProblem, PoolSampler, unit_vectors
 from tidepull.problems.rewards import BernoulliReward, GaussianReward, check_arm, levels
@@ -197,7 +191,7 @@ def authors_world(parameters: AuthorsWorldParameters, streams: Streams) -> Probl
 def authors_files(parameters: AuthorsWorldParameters) -> list[Path]:
     """The files that the rows with observations read; nothing where they cannot be had."""
     if parameters.row == "wall-following":
-        return wall_following_files(parameters)
+        return classification.wall_following_files(parameters)
     return datasets.training_order_files() if parameters.row == "flipping-digits" else []
 
 
@@ -226,7 +220,7 @@ def _linear(row: Row, streams: OneState) -> LinearProblem:
     return world
 
 
-def _classification(row: Row, streams: OneState) -> ClassificationProblem:
+def _classification(row: Row, streams: OneState) -> classification.ClassificationProblem:
     digits = row == "flipping-digits"
     data = datasets.training_digits() if digits else datasets.wall_following()
     robot_arm = [ROBOT_ARMS.index(movement) for movement in datasets.MOVEMENTS]
@@ -234,13 +228,13 @@ def _classification(row: Row, streams: OneState) -> ClassificationProblem:
     def rule(label: int, t: int) -> int | None:
         if not digits:
             return robot_arm[label]
-        return published_arm(label) if is_flipped(t, HALF_PERIOD) else label
+        return classification.published_arm(label) if is_flipped(t, HALF_PERIOD) else label
 
-    return ClassificationProblem(
+    return classification.ClassificationProblem(
         data=data,
         order=np.arange(len(data.labels)),
         scale=255.0 if digits else 1.0,
-        n_arms=N_DIGITS if digits else len(ROBOT_ARMS),
+        n_arms=classification.N_DIGITS if digits else len(ROBOT_ARMS),
         rule=rule,
         parameters=OneBestArm(noise_std=NOISE_STD),
         reward=OneDrawGaussian(NOISE_STD, streams.generator("rewards")),

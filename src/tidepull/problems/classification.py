@@ -80,9 +80,6 @@ class ClassificationProblem(World):
         best = self._rule(int(self._data.labels[self._row(t)]), t)
         return self._none_pays if best is None else self._rows[best]
 
-    def _advance(self, arm: int) -> None:
-        self._begin(self._t + 1)
-
     def _begin(self, t: int) -> None:
         self._t = t
         self._observation = read_only(self._data.observations[self._row(t)] / self._scale)
@@ -190,14 +187,12 @@ class ClassBlocks(World):
         self._parameters = parameters
         world = streams.generator("world")
         shape = (parameters.n_arms, parameters.numbers)
-        self._centres = (
-            world.standard_normal(shape) * parameters.apart / np.sqrt(2 * parameters.numbers)
-        )
+        self._centres = world.standard_normal(shape) * parameters.apart
+        self._centres /= np.sqrt(2 * parameters.numbers)
         self._rows = [read_only(row) for row in parameters.sure * np.eye(self.n_arms)]
         self._contexts = streams.generator("contexts")
         self.reward = BernoulliReward(streams.generator("noise"))
-        self._t, self._classes = 0, np.arange(0)
-        self._begin()
+        self._begin(0)
 
     def context(self) -> Context:
         """A point of the class at hand."""
@@ -215,21 +210,15 @@ class ClassBlocks(World):
         """Expected regret of uniformly random arms: `sure` but for one arm of n in every round."""
         return horizon * self._parameters.sure * (1 - 1 / self.n_arms)
 
-    def _advance(self, arm: int) -> None:
-        self._t += 1
-        self._begin()
-
-    def _begin(self) -> None:
-        parameters, rng = self._parameters, self._contexts
-        if self._t % parameters.block == 0:
+    def _begin(self, t: int) -> None:
+        self._t, parameters, rng = t, self._parameters, self._contexts
+        if t % parameters.block == 0:
             # Every class has had its block before one has another.
-            place = self._t // parameters.block * parameters.together % self.n_arms
+            place = t // parameters.block * parameters.together % self.n_arms
             if place < parameters.together:
                 self._order = rng.permutation(self.n_arms)
-            self._classes = np.take(
-                self._order, range(place, place + parameters.together), mode="wrap"
-            )
+            places = range(place, place + parameters.together)
+            self._classes = np.take(self._order, places, mode="wrap")
         self._label = int(rng.choice(self._classes))
-        self._point = read_only(
-            self._centres[self._label] + rng.standard_normal(parameters.numbers)
-        )
+        noise = rng.standard_normal(parameters.numbers)
+        self._point = read_only(self._centres[self._label] + noise)

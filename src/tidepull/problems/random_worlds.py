@@ -177,10 +177,8 @@ def _arms(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
 
 def _clicks(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     """Rewards of 0 and 1 alone, which many published policies are made for."""
-    return DriftingArms(
-        drifting_means(drift, int(rng.integers(2, 11)), rng),
-        BernoulliReward(streams.generator("noise")),
-    )
+    means = drifting_means(drift, int(rng.integers(2, 11)), rng)
+    return DriftingArms(means, BernoulliReward(streams.generator("noise")))
 
 
 def _heavy(rng: np.random.Generator, streams: Streams) -> Problem:
@@ -190,9 +188,8 @@ def _heavy(rng: np.random.Generator, streams: Streams) -> Problem:
 
 def _many(rng: np.random.Generator, streams: Streams) -> Problem:
     n_arms = int(rng.integers(200, 1001))
-    return DriftingArms(
-        Constant(0.9 * rng.random(n_arms)), GaussianReward(0.1, streams.generator("noise"))
-    )
+    reward = GaussianReward(0.1, streams.generator("noise"))
+    return DriftingArms(Constant(0.9 * rng.random(n_arms)), reward)
 
 
 def _rotting(rng: np.random.Generator, streams: Streams) -> Problem:
@@ -234,15 +231,12 @@ def _vectors(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
 
 def _labels(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     wide = drift == "wide"
-    n_arms, dim = (
-        int(rng.integers(2, 7)),
-        int(rng.integers(100, 201) if wide else log_uniform(rng, 3, 60)),
-    )
+    n_arms = int(rng.integers(2, 7))
+    dim = int(rng.integers(100, 201) if wide else log_uniform(rng, 3, 60))
     drift = "stationary" if wide else drift
     stays = 0.95 if drift == "slow" else 0.0
-    phases = (
-        np.zeros(LONGEST, np.int64) if drift in ("stationary", "slow") else phases_of(drift, rng)
-    )
+    steady = drift in ("stationary", "slow")
+    phases = np.zeros(LONGEST, np.int64) if steady else phases_of(drift, rng)
     return NoisyLabels(
         centres=rng.standard_normal((n_arms, dim)) * 2.5 / np.sqrt(dim),
         rules=np.stack([rng.permutation(n_arms), rng.permutation(n_arms)]),
@@ -266,9 +260,8 @@ def _outside(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     reward = GaussianReward(0.1, streams.generator("noise"))
     if drift == "parity":
         n_arms = int(rng.integers(3, 7))
-        return ParityMachine(
-            np.stack([rng.permutation(n_arms), rng.permutation(n_arms)]) / (n_arms - 1), reward
-        )
+        orders = np.stack([rng.permutation(n_arms), rng.permutation(n_arms)])
+        return ParityMachine(orders / (n_arms - 1), reward)
     n_arms = 4
     return TwoStepChain(np.stack([rng.permutation(n_arms) for _ in range(n_arms)]), reward)
 
@@ -318,14 +311,10 @@ class NoisyLabels(World):
         state = self._label + self.n_arms * int(self._phases[self._t])
         return levels(np.arange(self.n_arms) + self.n_arms * state, noise_of(self.reward))
 
-    def _advance(self, arm: int) -> None:
-        self._begin(self._t + 1)
-
     def _begin(self, t: int) -> None:
         self._t = t
         change, label = self._contexts.random(), int(self._contexts.integers(self.n_arms))
         self._label = self._label if change < self._stays else label
-        spread = self._contexts.standard_normal(self._centres.shape[1]) / np.sqrt(
-            self._centres.shape[1]
-        )
+        dim = self._centres.shape[1]
+        spread = self._contexts.standard_normal(dim) / np.sqrt(dim)
         self._point = read_only(self._centres[self._label] + spread)

@@ -80,6 +80,7 @@ class World:
 
     reward: Reward
     _means: FloatArray
+    _t: int
 
     def context(self) -> Context:
         """Nothing to see."""
@@ -96,7 +97,11 @@ class World:
         return reward
 
     def _advance(self, arm: int) -> None:
-        """To the next round, in which `arm` was played before."""
+        """To the next round, after `arm` was played."""
+        self._begin(self._t + 1)
+
+    def _begin(self, t: int) -> None:
+        """Set the round and what it shows."""
         raise NotImplementedError
 
 

@@ -68,7 +68,7 @@ def path_of(name: str) -> Path:
     if path is None:
         raise DataError(
             f"streams/{name}.npz is not in TIDEPULL_DATA or {datasets.cache_directory()}: run "
-            f"tidepull data prepare-streams --only {name}"
+            "tidepull data prepare-streams"
         )
     return path
 

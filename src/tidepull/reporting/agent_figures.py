@@ -14,11 +14,16 @@ from tidepull.agent.lift import lift_of
 from tidepull.agent.log import DecisionLog
 from tidepull.agent.records import DecisionGroup
 from tidepull.reporting.figures import dated, pyplot, save, tidy
+from tidepull.reporting.stats import wilson
 from tidepull.types import FloatArray, IntArray
 
-_COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#997700", "#8c8c8c"]
+_COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#997700", "#5d3a9b"]
+_RETIRED = "#b0b0b0"
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _POINTS = 60
+_FEW = 3
+"""Arms for which every hour is drawn; more could not be told apart."""
+
 _LEAST = 5
 """Rewards below which a mean says nothing, and is not drawn."""
 
@@ -32,7 +37,9 @@ def draw(insight: Insight, path: Path) -> None:
     hours = np.array([moment.hour for moment in moments], int)
     days = np.array([moment.weekday() for moment in moments], int)
     _traffic(panels[0, 0], insight, log, moments)
-    _rewards(panels[0, 1], insight, log, hours, [f"{h}" for h in range(24)], "hour of the day")
+    each = 1 if len(insight.labels) <= _FEW else 3
+    starts = [f"{h}" if each == 1 else f"{h} to {h + each}" for h in range(0, 24, each)]
+    _rewards(panels[0, 1], insight, log, hours // each, starts, "hour of the day")
     _rewards(panels[1, 0], insight, log, days, list(_WEEKDAYS), "weekday")
     _gain(panels[1, 1], insight)
     _best(panels[2, 0], insight)
@@ -57,7 +64,7 @@ def _traffic(axes: Any, insight: Insight, log: DecisionLog, moments: list[Any]) 
         shares = [
             [float((log.arm[part] == place).mean()) for part in parts] for place in insight.labels
         ]
-        colours = [_colour(place) for place in insight.labels]
+        colours = [_colour(insight, place) for place in insight.labels]
         axes.stackplot(x, shares, labels=list(insight.labels.values()), colors=colours, alpha=0.85)
         axes.set_ylim(0, 1)
         dated(axes)
@@ -70,12 +77,14 @@ def _rewards(
 ) -> None:
     """Mean reward of each arm by hour or weekday, with 95% bars; control and policy together."""
     paid = ~np.isnan(log.reward)
+    binary = bool(np.isin(log.reward[paid], (0.0, 1.0)).all())
     width = 0.8 / max(1, len(insight.labels))
     for n, place in enumerate(insight.labels):
         mine = paid & (log.arm == place)
-        mean, half = _by(log.reward[mine], key[mine], len(names))
+        mean, low, high = mean_intervals(log.reward[mine], key[mine], len(names), binary=binary)
         x = np.arange(len(names)) + (n - (len(insight.labels) - 1) / 2) * width
-        axes.errorbar(x, mean, half, fmt="o", ms=3, lw=1, color=_colour(place))
+        bars = np.maximum([mean - low, high - mean], 0.0)
+        axes.errorbar(x, mean, bars, fmt="o", ms=3, lw=1, color=_colour(insight, place))
     axes.set_xticks(range(len(names)), names, fontsize=8)
     axes.set_title(f"mean reward by {xlabel} (95% bars)", fontsize=10)
     axes.set_xlabel(xlabel, fontsize=9)
@@ -107,8 +116,11 @@ def _best(axes: Any, insight: Insight) -> None:
     known = ~np.isnan(week).any(axis=2)
     picture = np.ones((7, 24, 4))
     for place in insight.labels:
-        leads = known & (np.nan_to_num(week).argmax(axis=2) == place)
-        picture[leads, :3] = [int(_colour(place)[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+        leads, colour = (
+            known & (np.nan_to_num(week).argmax(axis=2) == place),
+            _colour(insight, place),
+        )
+        picture[leads, :3] = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
         picture[leads, 3] = week[leads, place]
     axes.imshow(picture, aspect="auto", extent=(0, 24, 7, 0), interpolation="none")
     axes.set_xticks(range(0, 25, 3))
@@ -136,14 +148,26 @@ def _beliefs(axes: Any, insight: Insight) -> None:
     tidy(axes)
 
 
-def _by(values: FloatArray, key: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
+def mean_intervals(
+    values: FloatArray, key: IntArray, count: int, *, binary: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The mean of values by key and its 95% interval, Wilson's where values are 0 or 1 (`binary`);
+    NaN where there are few."""
     n = np.bincount(key, minlength=count).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(key, weights=values, minlength=count) / n
         square = np.bincount(key, weights=values**2, minlength=count) / n
         half = 1.96 * np.sqrt(np.maximum(square - mean**2, 0.0) / n)
-    return np.where(n >= _LEAST, mean, np.nan), half
+    low, high = mean - half, mean + half
+    if binary:
+        for place in np.flatnonzero(n):
+            low[place], high[place] = wilson(mean[place], int(n[place]))
+    few = n < _LEAST
+    return tuple(np.where(few, np.nan, part) for part in (mean, low, high))  # type: ignore[return-value]
 
 
-def _colour(place: int) -> str:
-    return _COLOURS[place % len(_COLOURS)]
+def _colour(insight: Insight, place: int) -> str:
+    """Arms that can be chosen have colours that differ most; retired ones are grey."""
+    if place not in insight.open:
+        return _RETIRED
+    return _COLOURS[list(insight.open).index(place) % len(_COLOURS)]

@@ -1,17 +1,278 @@
-"""One self-contained HTML page about a log: what happened, whether time matters, how, and what
-follows."""
+"""The page of a diagnosis: its tables, and its pictures as SVG that takes its colour from the page, so
+that it is readable in light and dark."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
+
+import numpy as np
 
 from tidepull import __version__
 from tidepull.logs import Diagnosis
 from tidepull.logs.diagnosis.confounding import Mixup
-from tidepull.logs.diagnosis.structure import KINDS
+from tidepull.logs.diagnosis.structure import FEW_PLAYS, KINDS
 from tidepull.logs.diagnosis.testing import LEVEL
-from tidepull.reporting import log_figures
+from tidepull.logs.log import WEEKDAYS, zone_of
+from tidepull.reporting.figures import dated, pyplot, svg, tidy
 from tidepull.reporting.tables import Cell, Table, number, render_page
+from tidepull.types import FloatArray
+
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#997700", "#8c8c8c")
+KIND_COLOURS = {
+    "nothing": "#8c8c8c", "drift": "#e69f00", "changes": "#009e73", "rounds": "#56b4e9", "clock": "#0072b2",
+    "regimes": "#cc79a7", "last": "#d55e00",
+}  # fmt: skip
+_INK = "#123456"
+"""Stands for the page's own colour of text until the picture is on the page."""
+_SHOWN = 8
+
+
+def shown_arms(found: Diagnosis) -> list[int]:
+    """The arms that have lines of their own in pictures, the most played first; arms with too few
+    decisions to speak of have none, unless all are such."""
+    counts = np.array([arm.decisions for arm in found.overview.arms])
+    least = FEW_PLAYS if (counts >= FEW_PLAYS).any() else 1
+    return [int(a) for a in np.argsort(-counts, kind="stable")[:_SHOWN] if counts[a] >= least]
+
+
+def shares(found: Diagnosis) -> str:
+    """Each arm's share of the decisions, and how many there are, over time."""
+    table, arms = found.overview.over_time, shown_arms(found)
+    total = table.decisions.sum(axis=1)
+    figure, (top, bottom) = _figure(2, height=3.6, ratios=(3, 1))
+    x = _moments(found, table.starts)
+    parts = [table.decisions[:, a] / np.maximum(total, 1) for a in arms]
+    labels = [found.log.arms[a] for a in arms]
+    if len(arms) < found.log.n_arms:
+        parts.append(1 - np.sum(parts, axis=0))
+        labels.append(f"{found.log.n_arms - len(arms)} others")
+    colours = [*COLOURS[: len(arms)], "#c9c9c9"][: len(parts)]
+    top.stackplot(x, parts, labels=labels, colors=colours, alpha=0.9, step="post", lw=0)
+    top.set(ylim=(0, 1), ylabel="share of decisions")
+    bottom.fill_between(x, total, step="post", color=COLOURS[0], alpha=0.5, lw=0)
+    bottom.set(ylabel="decisions", ylim=(0, None))
+    _over_time(found, top, bottom)
+    _legend(figure, top)
+    return _svg(figure, "shares")
+
+
+def rewards(found: Diagnosis) -> str:
+    """Mean reward of each arm over time with its 95% interval."""
+    table = found.overview.over_time
+    figure, (axes,) = _figure(1, height=3.6)
+    x = _moments(found, table.starts)
+    for n, a in enumerate(shown_arms(found)):
+        known = np.isfinite(table.mean[:, a])
+        axes.plot(x[known], table.mean[known, a], color=COLOURS[n], lw=1.7, label=found.log.arms[a])
+        axes.fill_between(
+            x[known], table.low[known, a], table.high[known, a], color=COLOURS[n], alpha=0.15, lw=0
+        )
+    if found.structure is not None:
+        for change in found.structure.changes:
+            if change.chance >= 0.5:
+                axes.axvline(_moment(found, change.row), color=_INK, lw=1, ls=(0, (4, 3)))
+    axes.set(ylabel="mean reward", ylim=_span(table.mean[:, shown_arms(found)]))
+    _over_time(found, axes)
+    _legend(figure, axes)
+    return _svg(figure, "rewards")
+
+
+def by_hour(found: Diagnosis) -> str:
+    """Mean reward of each arm by hour of the day with 95% bars."""
+    assert found.hours is not None
+    figure, (axes,) = _figure(1, height=3.2)
+    arms = shown_arms(found)
+    for n, a in enumerate(arms):
+        x = np.arange(24) + (n - (len(arms) - 1) / 2) * 0.7 / len(arms)
+        mean = found.hours.arm_mean[:, a]
+        bars = [mean - found.hours.arm_low[:, a], found.hours.arm_high[:, a] - mean]
+        axes.errorbar(x, mean, bars, fmt="o", ms=3, lw=1, color=COLOURS[n], label=found.log.arms[a])
+    axes.set(
+        xlabel=f"hour of the day ({found.log.zone})", ylabel="mean reward", xticks=range(0, 24, 2)
+    )
+    axes.set_ylim(_span(found.hours.arm_mean[:, arms]))
+    tidy(axes)
+    _legend(figure, axes)
+    return _svg(figure, "hours")
+
+
+def heat(found: Diagnosis, what: str) -> str:
+    """Hour by weekday: `mean` reward, `decisions` or `effective` rows."""
+    assert found.hours is not None
+    values = np.array(getattr(found.hours, what), float)
+    values[found.hours.decisions == 0] = np.nan
+    figure, (axes,) = _figure(1, height=2.4)
+    image = axes.imshow(values, aspect="auto", cmap="viridis", interpolation="none")
+    axes.set_xticks(range(0, 24, 2), [f"{hour}" for hour in range(0, 24, 2)])
+    axes.set_yticks(range(7), [day[:3] for day in WEEKDAYS])
+    axes.tick_params(labelsize=9, length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("hour of the day", fontsize=9)
+    bar = figure.colorbar(image, ax=axes, fraction=0.03, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=9)
+    return _svg(figure, f"heat-{what}")
+
+
+def weights(found: Diagnosis) -> str:
+    """The evidence for each kind of time structure, as decisions go by."""
+    structure = found.structure
+    assert structure is not None
+    figure, (axes,) = _figure(1, height=3.2)
+    x = _at(found, structure.rows)
+    kinds = [
+        n
+        for n, kind in enumerate(KINDS)
+        if structure.over_time[:, n].max() > 0.02 or kind == "nothing"
+    ]
+    names = list(KINDS)
+    axes.stackplot(
+        x, [structure.over_time[:, n] for n in kinds], labels=[KINDS[names[n]] for n in kinds],
+        colors=[KIND_COLOURS[names[n]] for n in kinds], alpha=0.9, lw=0,
+    )  # fmt: skip
+    axes.set(ylim=(0, 1), ylabel="share of the evidence")
+    _over_time(found, axes)
+    _legend(figure, axes)
+    return _svg(figure, "weights")
+
+
+def memories(found: Diagnosis) -> str:
+    """How much better memories of some length predict than remembering everything."""
+    figure, (axes,) = _figure(1, height=2.8)
+    tried = found.forgetting.memories
+    x = np.array([memory.decisions for memory in tried])
+    gain, low, high = (
+        100 * np.array([getattr(m, name) for m in tried]) for name in ("gain", "low", "high")
+    )
+    axes.axhline(0, color=_INK, lw=0.8)
+    axes.plot(x, gain, "o-", color=COLOURS[0], ms=4, lw=1.7)
+    axes.fill_between(x, low, high, color=COLOURS[0], alpha=0.18, lw=0)
+    axes.set_xscale("log")
+    axes.set_xticks(x, [f"{value:,.0f}" for value in x])
+    axes.minorticks_off()
+    axes.set(xlabel="memory, in decisions", ylabel="better prediction, %")
+    tidy(axes)
+    return _svg(figure, "memories")
+
+
+def calibration(found: Diagnosis) -> str:
+    """The sum of 1/p as a share of what it should be, by arm and by slice of time."""
+    assert found.calibration is not None
+    groups: dict[str, list[Any]] = {}
+    for check in found.calibration.checks:
+        groups.setdefault(check.what, []).append(check)
+    figure, panels = _figure(1, height=2.8, columns=max(1, len(groups)))
+    for axes, (name, checks) in zip(panels, groups.items(), strict=False):
+        x = np.arange(len(checks))
+        half = [1.96 * check.error for check in checks]
+        axes.axhline(1, color=_INK, lw=0.8)
+        axes.errorbar(
+            x, [check.value for check in checks], half, fmt="o", ms=3, lw=1, color=COLOURS[0]
+        )
+        few = max(1, -(-len(checks) // 8))
+        axes.set_xticks(
+            x[::few], [_short(check.slice) for check in checks[::few]], rotation=45, ha="right"
+        )
+        axes.set_title(f"by {name}", fontsize=10)
+        tidy(axes)
+    panels[0].set_ylabel("sum of 1/p, of what it should be")
+    return _svg(figure, "calibration")
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("tenth ") if len(name) <= 10 else name[:9] + "…"
+
+
+def _span(values: FloatArray) -> tuple[float, float]:
+    """Room for all means; intervals of few rewards may leave it."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return 0.0, 1.0
+    low, high = float(np.quantile(known, 0.01)), float(np.quantile(known, 0.99))
+    room = 0.35 * (high - low) or 0.5 * abs(high) or 1.0
+    return (max(0.0, low - room) if low >= 0 else low - room), high + room
+
+
+def _moments(found: Diagnosis, starts: FloatArray) -> Any:
+    if found.log.time is None or not found.log.dated:
+        return starts
+    zone = zone_of(found.log.zone)
+    return np.array([datetime.fromtimestamp(float(t), zone).replace(tzinfo=None) for t in starts])
+
+
+def _at(found: Diagnosis, rows: Sequence[int]) -> Any:
+    along = np.arange(len(found.log), dtype=float) if found.log.time is None else found.log.time
+    return _moments(found, along[list(rows)])
+
+
+def _moment(found: Diagnosis, row: int) -> Any:
+    return _at(found, [row])[0]
+
+
+def _over_time(found: Diagnosis, *panels: Any) -> None:
+    for axes in panels:
+        tidy(axes)
+        axes.margins(x=0)
+        if found.log.time is not None and found.log.dated:
+            dated(axes)
+        axes.yaxis.label.set_size(9)
+    if found.log.time is None:
+        panels[-1].set_xlabel("decisions", fontsize=9)
+
+
+def _figure(
+    rows: int, *, height: float, columns: int = 1, ratios: Sequence[float] | None = None
+) -> tuple[Any, Any]:
+    plt = pyplot()
+    figure, panels = plt.subplots(
+        rows, columns, figsize=(9.6, height), layout="constrained", squeeze=False, sharex=columns == 1,
+        gridspec_kw=None if ratios is None else {"height_ratios": ratios},
+    )  # fmt: skip
+    figure.patch.set_alpha(0)
+    for axes in panels.ravel():
+        axes.patch.set_alpha(0)
+    return figure, panels.ravel()
+
+
+def _legend(figure: Any, axes: Any) -> None:
+    handles, names = axes.get_legend_handles_labels()
+    if handles:
+        figure.legend(
+            handles, [_short_label(name) for name in names], loc="outside upper left", ncols=min(5, len(names)),
+            frameon=False, fontsize=9,
+        )  # fmt: skip
+
+
+def _short_label(name: str) -> str:
+    return name if len(name) <= 28 else name[:27] + "…"
+
+
+def _svg(figure: Any, name: str) -> str:
+    """The figure as an element of a page: text as text, ink in the colour of the page, names that
+    meet no others."""
+    for axes in figure.axes:
+        axes.tick_params(colors=_INK)
+        for part in (axes.xaxis.label, axes.yaxis.label, axes.title):
+            part.set_color(_INK)
+        for side in axes.spines.values():
+            side.set_edgecolor(_INK)
+    for legend in figure.legends:
+        for text in legend.get_texts():
+            text.set_color(_INK)
+    text = svg(figure)
+    text = text[text.index("<svg") :].replace(_INK, "currentColor")
+    text = re.sub(r'\b(id=")', rf"\1{name}-", text)
+    text = re.sub(r'(url\(#|href="#)', rf"\1{name}-", text)
+    return re.sub(
+        r'<svg ([^>]*?)width="[^"]*" height="[^"]*"',
+        r'<svg \1class="plot" role="img"',
+        text,
+        count=1,
+    )
+
 
 _MOST_ARMS = 100
 
@@ -29,14 +290,14 @@ def render(found: Diagnosis) -> str:
     str
         One HTML document with its style, script and pictures inside.
     """
-    size = (
-        ". ".join(line.strip().rstrip(".") for line in found.log.preview(rows=0).splitlines()[:4])
-        + "."
-    )
+    lines = found.log.preview(rows=0).splitlines()[:4]
+    size = ". ".join(line.strip().rstrip(".") for line in lines) + "."
     changes = () if found.structure is None else found.structure.changes
     title = f"Diagnosis of {found.log.reading.source}"
     likely = any(change.chance >= 0.5 for change in changes)
-    constants: Any = {"draw": log_figures, "level": LEVEL, "version": __version__}
+    pictures = (shares, rewards, by_hour, heat, weights, memories, calibration)
+    draw = {picture.__name__: picture for picture in pictures}
+    constants: Any = {"draw": draw, "level": LEVEL, "version": __version__}
     content: Any = {"found": found, "size": size, "tables": _tables(found), "likely_change": likely}
     return render_page("log.html", title=title, **content, **constants)
 
@@ -98,9 +359,8 @@ def _arms_table(found: Diagnosis) -> Table:
         "arm", "decisions", "share, %", "rewards", "mean reward", "95% interval", "least propensity",
         "mean propensity", "sum of 1/p, of what it should be",
     )  # fmt: skip
-    more = (
-        f"{len(lines) - _MOST_ARMS:,} more arms are not shown. " if len(lines) > _MOST_ARMS else ""
-    )
+    hidden = len(lines) - _MOST_ARMS
+    more = f"{hidden:,} more arms are not shown. " if hidden > 0 else ""
     copies = "The log has no ids of decisions, so copies cannot be told. "
     if found.overview.copies is not None:
         copies = f"{found.overview.copies:,} rows have the id of an earlier one. "

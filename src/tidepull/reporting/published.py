@@ -208,15 +208,12 @@ def versus_paper(a: Frame) -> Iterator[ComparisonRow]:
             if theirs is not None:
                 ours = summarise(group.regrets)
                 column = f"paper: {paper_column(group.name)}"
-                mine, printed = (
-                    (ours.mean, ours.std, ours.trials),
-                    (theirs.mean, theirs.std, TRIALS),
-                )
+                printed = (theirs.mean, theirs.std, TRIALS)
+                mine = (ours.mean, ours.std, ours.trials)
                 difference = independent(group.name, column, mine, printed)
                 their = Summary(theirs.mean, theirs.std, float("nan"), TRIALS)
-                yield ComparisonRow(
-                    study.title, group.shown_name, study.horizon, ours, their, difference
-                )
+                names = study.title, group.shown_name, study.horizon
+                yield ComparisonRow(*names, ours, their, difference)
 
 
 def _same_world(a: Study, b: Study) -> bool:

@@ -347,11 +347,8 @@ def draw_figures(suite: ExaminedSuite, folder: Path, formats: Sequence[str]) -> 
     if settings:
         figures.sensitivity_grid(settings, paths=files("sensitivity"))
     for number, panel in enumerate(suite.panels, 1):
-        title = (
-            ", ".join(panel.problems)
-            if len(panel.problems) <= 3
-            else f"{len(panel.problems)} problems"
-        )
+        many = len(panel.problems) > 3
+        title = f"{len(panel.problems)} problems" if many else ", ".join(panel.problems)
         figures.profile_figure(panel, title=title, paths=files("profile", str(number)))
     for examined in suite.studies:
         _study_figures(examined, files)

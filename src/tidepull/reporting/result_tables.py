@@ -59,10 +59,9 @@ def results_table(suite: str, studies: Sequence[Study]) -> Table:
     starred = {g.name for study in studies for g in study.groups if g.chosen_from > 1}
     columns = ["problem"]
     for name in names:
-        head = f"{name}*" if name in starred else name
-        columns += (
-            [head, f"{name}, paper", f"{name}, difference in s.e."] if name in printed else [head]
-        )
+        columns.append(f"{name}*" if name in starred else name)
+        if name in printed:
+            columns += [f"{name}, paper", f"{name}, difference in s.e."]
     rows = []
     for study in studies:
         winner = study.contenders[0].name if study.contenders else ""
@@ -262,9 +261,8 @@ def halving_table(studies: Sequence[Study]) -> Table:
     for study in studies:
         if rung := rung_number(study.suite):
             for name, groups in study.grids.items():
-                rungs.setdefault((searched_suite(study.suite), study.title, name), {})[rung] = (
-                    groups
-                )
+                key = searched_suite(study.suite), study.title, name
+                rungs.setdefault(key, {})[rung] = groups
     rows = tuple(
         (Cell(problem), Cell(name), *_played(by_rung), *_ranked(problem, name, by_rung))
         for (_, problem, name), by_rung in rungs.items()

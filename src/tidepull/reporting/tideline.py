@@ -331,7 +331,7 @@ def players_table(frame: Frame, line: Tideline) -> Table:
     rows = tuple(
         (
             Cell(name),
-            Cell(libraries[name] or "tidepull"),
+            Cell(libraries[name] or f"tidepull{_versions(frame, name)}"),
             Cell("; ".join(ids)),
             Cell("; ".join(settings)),
         )
@@ -341,6 +341,14 @@ def players_table(frame: Frame, line: Tideline) -> Table:
     return Table(
         "tideline-players", "Who plays", ("policy", "library", "what plays", "settings"), rows
     )
+
+
+def _versions(frame: Frame, name: str) -> str:
+    """Which versions of a policy of tidepull played, where it has several."""
+    groups = (study.group(name) for study in frame.studies)
+    codes = (json.loads(row.code or "{}") for group in groups if group for row in group.rows)
+    found = sorted({code["policy_version"] for code in codes if "policy_version" in code})
+    return f", version {' and '.join(map(str, found))}" if found else ""
 
 
 def shown_name(one: Standing) -> str:

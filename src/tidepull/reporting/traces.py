@@ -269,16 +269,8 @@ def _mean_recovery(trials: Sequence[Recovery]) -> Recovery:
 FILE = "curves.csv"
 POINTS = 65
 """Of a curve, with the first and the last round."""
-_COLUMNS = [
-    "hash",
-    "best_share",
-    "late",
-    "recovered",
-    "recovery_early",
-    "recovery_late",
-    "points",
-    "curve",
-]
+_RECOVERY = ("recovered", "recovery_early", "recovery_late")
+_COLUMNS = ("hash", "best_share", "late", *_RECOVERY, "points", "curve")
 
 
 def write_curves(played: Mapping[str, TrialSummary], folder: Path) -> None:
@@ -311,8 +303,8 @@ def read_curves(folder: Path) -> dict[str, TrialSummary]:
 def _played(line: Mapping[str, str]) -> TrialSummary:
     recovery = None
     if line["recovered"]:
-        parts = ("recovery_early", "recovery_late", "recovered")
-        recovery = Recovery(*(float(line[part]) for part in parts))
+        recovered, early, late = (float(line[part]) for part in _RECOVERY)
+        recovery = Recovery(early, late, recovered)
     curve = np.array([float(value) for value in line["curve"].split()])
     if len(curve) != int(line["points"]):
         raise ValueError(f"{len(curve)} points instead of {line['points']}")

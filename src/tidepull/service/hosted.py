@@ -16,8 +16,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, NamedTuple, TypeVar
 
-from tidepull.agent.agent import Agent
 from tidepull.agent.insight import Insight
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import LedgerError
 from tidepull.service.metrics import Metrics
 from tidepull.service.problem_details import HttpError
@@ -33,8 +33,8 @@ MAX_LOOKS = 16
 
 
 class _QueuedStep(NamedTuple):
-    make: Callable[[Agent], Any]
-    answer: Callable[[Agent, Any], Any] | None
+    make: Callable[[ServedAgent], Any]
+    answer: Callable[[ServedAgent, Any], Any] | None
     future: asyncio.Future[Any]
 
 
@@ -57,7 +57,7 @@ class HostedAgent:
     """
 
     def __init__(
-        self, name: str, agent: Agent, metrics: Metrics, steps: Executor, executor: Executor
+        self, name: str, agent: ServedAgent, metrics: Metrics, steps: Executor, executor: Executor
     ) -> None:
         self.name = name
         self.agent = agent
@@ -93,7 +93,7 @@ class HostedAgent:
         return not self._aside
 
     def make(
-        self, make: Callable[[Agent], Made], answer: Callable[[Agent, Made], T]
+        self, make: Callable[[ServedAgent], Made], answer: Callable[[ServedAgent, Made], T]
     ) -> asyncio.Future[T]:
         """Make a step; `answer` is called with it afterwards, and waits for its commit."""
         if self._waiting >= MAX_WAITING:
@@ -105,11 +105,11 @@ class HostedAgent:
             )
         return self._put(make, answer)
 
-    def durable(self, make: Callable[[Agent], tuple[T, int]]) -> asyncio.Future[T]:
+    def durable(self, make: Callable[[ServedAgent], tuple[T, int]]) -> asyncio.Future[T]:
         """Make a step that returns its result and its number; done when it is on disk."""
         return self.make(make, _committed)
 
-    def ask(self, question: Callable[[Agent], T]) -> asyncio.Future[T]:
+    def ask(self, question: Callable[[ServedAgent], T]) -> asyncio.Future[T]:
         """Ask the agent something quick, between its steps."""
         return self._put(question, None)
 
@@ -162,12 +162,12 @@ class HostedAgent:
         finally:
             self._looks -= 1
 
-    async def change(self, work: Callable[[Agent], T]) -> T:
+    async def change(self, work: Callable[[ServedAgent], T]) -> T:
         """Let a thread change the agent in a way that may take long, one change at a time."""
         async with self._changing:
             return await self.aside(work)
 
-    async def erase(self, work: Callable[[Agent], T]) -> T:
+    async def erase(self, work: Callable[[ServedAgent], T]) -> T:
         """Let a thread delete records; charts are read anew after it."""
         async with self._looking:
             try:
@@ -175,7 +175,7 @@ class HostedAgent:
             finally:
                 self._reader = self.agent.reader()
 
-    async def aside(self, work: Callable[[Agent], T]) -> T:
+    async def aside(self, work: Callable[[ServedAgent], T]) -> T:
         """Let a thread do something beside the steps; the agent is not closed meanwhile."""
         self._aside += 1
         try:
@@ -183,7 +183,7 @@ class HostedAgent:
         finally:
             self._aside -= 1
 
-    async def close(self, work: Callable[[Agent], None]) -> None:
+    async def close(self, work: Callable[[ServedAgent], None]) -> None:
         """Do a last thing after all steps and looks."""
         while self._aside:
             await asyncio.sleep(0.01)
@@ -207,14 +207,14 @@ class HostedAgent:
         return _Turn(outcomes, time.perf_counter() - started, safe, failure)
 
 
-def _made(agent: Agent, step: _QueuedStep) -> tuple[_QueuedStep, Any, BaseException | None]:
+def _made(agent: ServedAgent, step: _QueuedStep) -> tuple[_QueuedStep, Any, BaseException | None]:
     try:
         return step, step.make(agent), None
     except Exception as error:
         return step, None, error
 
 
-def _committed(agent: Agent, step: tuple[T, int]) -> T:
+def _committed(agent: ServedAgent, step: tuple[T, int]) -> T:
     value, seq = step
     agent.commit(seq)
     return value

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tidepull.agent.agent import Agent
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import HeldError, NewerStoreError, TidepullError, WrongStoreError
 from tidepull.service.hosted import HostedAgent
 from tidepull.service.messages import NAME
@@ -247,7 +247,7 @@ class Hosting:
     async def _upgrade(self, hosted: HostedAgent) -> None:
         """Make the policy of an agent of another release anew, beside all other agents."""
         try:
-            await hosted.change(Agent.upgrade)
+            await hosted.change(ServedAgent.upgrade)
         except TidepullError as error:
             _LOG.error("agent %s could not be made anew: %s", hosted.name, error)
         finally:
@@ -269,7 +269,7 @@ class Hosting:
         return await asyncio.get_running_loop().run_in_executor(self.executor, work)
 
 
-def warm_up(agent: Agent) -> None:
+def warm_up(agent: ServedAgent) -> None:
     """Compile what an agent needs: a copy in memory makes a few decisions, once for each kind of
     policy."""
     settings = agent.settings
@@ -283,7 +283,7 @@ def warm_up(agent: Agent) -> None:
     if kind in _WARM:
         return
     arms = dict(settings.arms)
-    copy = Agent.memory(
+    copy = ServedAgent.memory(
         arms=list(arms) if None in arms.values() else arms,
         context=settings.context,
         policy=(settings.policy, settings.parameters),
@@ -302,11 +302,11 @@ def warm_up(agent: Agent) -> None:
 
 def load_kernels() -> None:
     """Load or compile what agents with the default policy need."""
-    with Agent.memory(arms=["a", "b"], context={"x": float}, training="manual") as agent:
+    with ServedAgent.memory(arms=["a", "b"], context={"x": float}, training="manual") as agent:
         warm_up(agent)
 
 
-def _warm_up(agent: Agent) -> Agent:
+def _warm_up(agent: ServedAgent) -> ServedAgent:
     try:
         warm_up(agent)
     except BaseException:

@@ -354,9 +354,10 @@ class Health(Struct, kw_only=True):
 
 
 class ArmChange(Strict):
-    """Add an arm (or a retired one again), retire one, or rename one `to` something else."""
+    """Add an arm (or a retired one again), retire one, rename one `to` something else, or replace
+    one by a new arm `to`."""
 
-    op: Literal["add", "retire", "rename"]
+    op: Literal["add", "retire", "rename", "replace"]
     label: Label
     to: Label | None = None
     features: Values | None = None

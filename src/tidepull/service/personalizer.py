@@ -15,11 +15,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Request
 from tidepull.agent.decisions import Decision
 from tidepull.agent.personalizer import FIELD, MOST_ACTIONS, context_of, merged, settings
 from tidepull.agent.schema import FREE, Hashed, clean_features
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import DecisionError, ExpiredError, OtherRewardError
 from tidepull.service.auth import Scope
 from tidepull.service.hosted import HostedAgent
@@ -86,6 +86,8 @@ class Personalizer:
         self.name = name
         self._growing = asyncio.Lock()
         self._described: dict[str, float] = {}
+        self._started = time.monotonic()
+        self._ranked: dict[str, float] = {}  # when each action was asked for last
 
     async def agent(self, call: Call, actions: Actions) -> HostedAgent:
         """The agent, with an arm for every action; the first call creates it."""
@@ -95,19 +97,50 @@ class Personalizer:
             if error.status != 404:
                 raise
             hosted = await self._create(call, actions)
+        self._ranked |= dict.fromkeys(actions, time.monotonic())
         new, changed = await hosted.ask(lambda agent: self._unprepared(agent, actions))
         if new:
-            await hosted.change(lambda agent: _grow(agent, actions))
+            await hosted.change(lambda agent: self._grow(agent, actions))
         elif changed:
             await hosted.change(lambda agent: _describe(agent, changed))
         return hosted
 
     def _unprepared(
-        self, agent: Agent, actions: Actions
+        self, agent: ServedAgent, actions: Actions
     ) -> tuple[set[str], dict[str, dict[str, Any]]]:
         """Actions that the agent does not know, or else those that it knows otherwise."""
         new = set(actions) - _known(agent)
         return new, {} if new else self._changed(agent, actions)
+
+    def _grow(self, agent: ServedAgent, actions: Actions) -> None:
+        """An arm for every action. When there are as many as an agent gets to know, those that
+        were not asked for longest give their places to new ones."""
+        known = _known(agent)
+        for action in [action for action in actions if action not in known]:
+            features = {FREE: actions[action]} if agent.describes else None
+            if len(known) < MOST_ACTIONS:
+                agent.add(action, features)
+            else:
+                gone = self._oldest(agent, known)
+                agent.replace(gone, action, features)
+                known.discard(gone)
+                self._ranked.pop(gone, None)
+            known.add(action)
+
+    def _oldest(self, agent: ServedAgent, known: set[str]) -> str:
+        """The action that was not asked for longest, if no reward can come for it any more. An
+        agent that learns from ids alone is built anew for each, so an admin does it."""
+        oldest = min(known, key=lambda action: self._ranked.get(action, self._started))
+        idle = time.monotonic() - self._ranked.get(oldest, self._started)
+        wait = agent.settings.reward_within or 0.0
+        if agent.describes and idle > wait:
+            return oldest
+        why = (
+            f"all of them were ranked within the last {wait:g} seconds: try again later"
+            if agent.describes
+            else "replace one that is not used any more (`tidepull client replace`)"
+        )
+        raise HttpError(422, f"There are {MOST_ACTIONS:,} different actions already, and {why}.")
 
     async def _create(self, call: Call, actions: Actions) -> HostedAgent:
         hosting = call.service.hosting
@@ -116,7 +149,7 @@ class Personalizer:
                 return await hosting.create(self.name, settings(actions), forwarded=call.forwarded)
         return await call.agent()
 
-    def _changed(self, agent: Agent, actions: Actions) -> dict[str, dict[str, Any]]:
+    def _changed(self, agent: ServedAgent, actions: Actions) -> dict[str, dict[str, Any]]:
         """What is to be described anew: what differs from what the agent knows, and was not just
         looked at."""
         now = time.monotonic()
@@ -146,30 +179,16 @@ def ranking(
     return [(action, chances.get(action, 0.0)) for action in order]
 
 
-def _known(agent: Agent) -> set[str]:
+def _known(agent: ServedAgent) -> set[str]:
     return {label for label, _ in agent.state().arms}
 
 
-def _takes_features(agent: Agent) -> bool:
+def _takes_features(agent: ServedAgent) -> bool:
     context = agent.settings.context
     return context is not None and context.get(FIELD, {}).get("kind") == Hashed.__name__
 
 
-def _grow(agent: Agent, actions: Actions) -> None:
-    known = _known(agent)
-    new = [action for action in actions if action not in known]
-    if len(known) + len(new) > MOST_ACTIONS:
-        raise HttpError(
-            422,
-            f"This would be more than {MOST_ACTIONS:,} different actions, which is the most that "
-            "an agent gets to know:"
-            " give actions ids that stay, or start another agent.",
-        )
-    for action in new:
-        agent.add(action, {FREE: actions[action]} if agent.describes else None)
-
-
-def _describe(agent: Agent, changed: Actions) -> None:
+def _describe(agent: ServedAgent, changed: Actions) -> None:
     for action, features in changed.items():
         agent.describe(action, features)
 
@@ -224,7 +243,7 @@ async def personalizer_rank(call: Call) -> RankResponse:
 
 
 def _rank(
-    agent: Agent, body: RankRequest, actions: Actions, event: str
+    agent: ServedAgent, body: RankRequest, actions: Actions, event: str
 ) -> tuple[tuple[Decision, dict[str, float]], int]:
     """The decision with every action's chance, and its number."""
     excluded, open_arms = set(body.excluded_actions or ()), set(agent.arms)

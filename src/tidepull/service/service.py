@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from tidepull.agent.agent import Agent
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import TidepullError
 from tidepull.service.auth import Limits, RateLimiter, Tokens
 from tidepull.service.connections import Connections, Descriptors
@@ -39,11 +39,9 @@ LONGEST_REST = 0.05
 BALANCE_EVERY = 10
 """Seconds between two looks at whether another shard has fewer agents."""
 
+HOUSEKEEPING_INTERVAL = 1.0
 RELOAD_INTERVAL = 0.5
 """Seconds between two looks at the tokens file."""
-
-LAG_INTERVAL = 0.1
-"""Seconds between two measurements of how late the event loop is."""
 
 OPENED_AT_START = 16
 """Agents that are opened before a service with a directory is ready, those that were written to
@@ -85,14 +83,10 @@ class Service:
         self.forwarder = Forwarder(self.hosting, self.metrics, self.handover)
         watch_service(self)
         scrub = Scrubber(self.hosting, self.metrics).run
-        for work in (
-            self._upkeep,
-            self._housekeeping,
-            self._reload_tokens,
-            self._measure_lag,
-            scrub,
-        ):
+        for work in (self._upkeep, self._housekeeping, scrub):
             self._run(work)
+        if not self.tokens.insecure:
+            self._run(self._reload_tokens)
         self._run(self._keep_in_touch if self.store.remote else self._check_store)
         self.status = "ok"
 
@@ -171,7 +165,7 @@ class Service:
     async def _slice(self, hosted: HostedAgent) -> float:
         started = time.perf_counter()
         try:
-            await hosted.ask(Agent.slice)
+            await hosted.ask(ServedAgent.slice)
         except Exception:
             hosted.failing = (
                 True  # until its next request, which reads the state from the ledger again
@@ -189,7 +183,7 @@ class Service:
     async def _snapshot(self, hosted: HostedAgent) -> None:
         hosted.saving = True
         try:
-            await hosted.aside(Agent.save)
+            await hosted.aside(ServedAgent.save)
             hosted.saved_at = time.monotonic()
             self.metrics.snapshots.inc()
         except Exception:
@@ -231,15 +225,11 @@ class Service:
             await self.hosting.in_thread(self.tokens.reload)
             self.metrics.tokens_sound.set(self.tokens.sound)
 
-    async def _measure_lag(self) -> None:
-        while True:
-            due = time.monotonic() + LAG_INTERVAL
-            await asyncio.sleep(LAG_INTERVAL)
-            self.metrics.loop_lag.observe(max(0.0, time.monotonic() - due))
-
     async def _housekeeping(self) -> None:
         for turn in itertools.count(1):
-            await asyncio.sleep(1.0)
+            due = time.monotonic() + HOUSEKEEPING_INTERVAL
+            await asyncio.sleep(HOUSEKEEPING_INTERVAL)
+            self.metrics.loop_lag.observe(max(0.0, time.monotonic() - due))
             self.metrics.log_lines_lost.set(self.request_log.lost)
             if turn % 60 == 0 and (refused := self.metrics.take_refused()):
                 _LOG.warning("%d requests were refused in the last minute", refused)

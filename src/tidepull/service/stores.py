@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidepull._internal.files import explained, sync
-from tidepull.agent.agent import Agent
 from tidepull.agent.ledger.files import FileLock
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import MissingExtraError, ParameterError, TidepullError
 from tidepull.service.messages import NAME
 
@@ -49,7 +49,7 @@ class AgentStore(ABC):
         """Whether there is one of that name."""
 
     @abstractmethod
-    def open(self, name: str) -> Agent:
+    def open(self, name: str) -> ServedAgent:
         """The agent of that name; a `HeldError` where another process has it."""
 
     @abstractmethod
@@ -153,15 +153,15 @@ class Directory(AgentStore):
         """Whether there is one of that name."""
         return self._path(name).is_file()
 
-    def open(self, name: str) -> Agent:
+    def open(self, name: str) -> ServedAgent:
         """The agent of that name."""
-        return Agent(self._path(name), training="manual")
+        return ServedAgent(self._path(name), training="manual")
 
     def create(self, name: str, settings: dict[str, Any]) -> None:
         """A new agent, whole or not at all: under another name until all is written."""
         self.remove(f".{name}")
         try:
-            Agent(self._path(f".{name}"), training="manual", **settings).close()
+            ServedAgent(self._path(f".{name}"), training="manual", **settings).close()
             with explained("write", self.root):
                 self._path(f".{name}").replace(self._path(name))
                 sync(self.root)  # the name too is on disk before anybody is told of it
@@ -209,14 +209,16 @@ class SharedDatabase(AgentStore):
         """Whether there is one of that name."""
         return name in self._leases.agents()
 
-    def open(self, name: str) -> Agent:
+    def open(self, name: str) -> ServedAgent:
         """The agent of that name. Whether to wait for a lease is the caller's business."""
-        return Agent(self._place(self._url, name, url=self.here, wait=False), training="manual")
+        return ServedAgent(
+            self._place(self._url, name, url=self.here, wait=False), training="manual"
+        )
 
     def create(self, name: str, settings: dict[str, Any]) -> None:
         """A new agent; one that could not be made is not kept."""
         place = self._place(self._url, name, url=self.here, wait=False)
-        Agent(place, training="manual", **settings).close()
+        ServedAgent(place, training="manual", **settings).close()
 
     def remove(self, name: str) -> None:
         """Delete its rows for good."""

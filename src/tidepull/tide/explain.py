@@ -30,7 +30,8 @@ class Belief:
 class Explanation:
     """The leading beliefs, and the weights of whole families (columns) in past rounds (rows).
     `told` is what families with a hidden state say: when something changed, or which regime rules
-    (`family.Told`). Where a season of the user's day leads, `hours` says when which arm is best."""
+    (`family.Told`). Where a season of the user's day leads, `hours` says when which arm is best;
+    `week` has the arm that is surely best in every hour of the week, -1 where there is none."""
 
     beliefs: tuple[Belief, ...]
     rounds: IntArray
@@ -38,6 +39,7 @@ class Explanation:
     weights: FloatArray
     told: dict[str, tuple[Told, ...]] = field(default_factory=dict)
     hours: tuple[HourSpan, ...] = ()
+    week: IntArray | None = None
 
     def __str__(self) -> str:
         details = [f"  {told.words}" for family in self.told.values() for told in family]

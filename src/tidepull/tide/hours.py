@@ -48,11 +48,20 @@ def is_daily(spec: Spec) -> bool:
     return spec.family == "calendar" or (spec.family == "clock" and abs(period / DAY - 1) < 0.01)
 
 
+def monday_before(time: float) -> float:
+    """Midnight of the Monday at or before a time in seconds since 1970.
+
+    >>> monday_before(5 * 86_400.0) / 86_400  # from a Tuesday
+    4.0
+    """
+    return time - time % DAY - weekday(time) * DAY
+
+
 def best_arms(bank: HypothesisBank, m: int, latest: float) -> IntArray:
     """The best arm under hypothesis m in the middle of every hour (columns) of the week of
     `latest`, Monday first, for a context as usual."""
     layout = bank.layout
-    monday = latest - latest % DAY - weekday(latest) * DAY
+    monday = monday_before(latest)
     X = np.zeros((layout.n_arms, layout.context_dim))
     X[:, 0] = 1.0
     table = np.empty((7, 24), np.int64)
@@ -65,7 +74,7 @@ def best_arms(bank: HypothesisBank, m: int, latest: float) -> IntArray:
 
 def spans(table: IntArray) -> tuple[HourSpan, ...]:
     """The table as few spans: weekdays and weekends apart where they differ; of days that differ,
-    the usual one."""
+    the usual one. Hours at which no arm is best have the entry -1."""
     usual = {name: _usual(table[list(days)]) for name, days in _DAYS.items()}
     if (usual["on weekdays"] == usual["on weekends"]).all():
         return tuple(_runs(usual["every day"], "every day"))
@@ -76,12 +85,13 @@ def spans(table: IntArray) -> tuple[HourSpan, ...]:
 
 
 def _usual(rows: IntArray) -> IntArray:
-    return np.array([np.bincount(column).argmax() for column in rows.T])
+    return np.array([np.bincount(column + 1).argmax() - 1 for column in rows.T])
 
 
 def _runs(hours: IntArray, days: str) -> list[HourSpan]:
     starts = [int(h) for h in range(24) if hours[h] != hours[h - 1]]
     if not starts:
-        return [HourSpan(int(hours[0]), 0, 0, days)]
+        return [HourSpan(int(hours[0]), 0, 0, days)] if hours[0] >= 0 else []
     stops = [*starts[1:], starts[0]]
-    return [HourSpan(int(hours[a]), a, b, days) for a, b in zip(starts, stops, strict=True)]
+    runs = zip(starts, stops, strict=True)
+    return [HourSpan(int(hours[a]), a, b, days) for a, b in runs if hours[a] >= 0]

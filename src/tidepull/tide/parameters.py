@@ -19,11 +19,15 @@ more is not learnt in time, and arms that were never seen right are locked out
 (research/lab/tide.md)."""
 
 
+STRUCTURAL = "structural"
+"""The family of `tide/structural.py`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TideParameters(Parameters):
     """There is nothing to tune; these exist to take `tide` apart."""
 
-    without: tuple[str, ...] = parameter((), "families of hypotheses to leave out")
+    without: tuple[str, ...] = parameter((), "families of models to leave out")
     also: tuple[str, ...] = parameter(
         (),
         "families to take in where they do not pay: 'discounted', and 'turns' of more than 16 arms",
@@ -43,15 +47,19 @@ class TideParameters(Parameters):
     )
     window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
 
+    @property
+    def structural(self) -> bool:
+        """Whether structural models take part where times are given."""
+        return STRUCTURAL not in self.without
+
     def families(self, *, observed: bool = False, n_arms: int = 2) -> list[str]:
         """The families that take part; `observed`: where every arm has weights of its own on an
         observation, and there are `n_arms` of them."""
         for field, names in (("without", self.without), ("also", self.also)):
             for name in names:
-                if name not in FAMILIES:
-                    raise ParameterError(
-                        f"{field}: there is no family '{name}'; families: {', '.join(FAMILIES)}"
-                    )
+                if name not in (*FAMILIES, STRUCTURAL):
+                    known = ", ".join((*FAMILIES, STRUCTURAL))
+                    raise ParameterError(f"{field}: there is no family '{name}'; families: {known}")
         left = {*_LEFT, *(("turns",) if n_arms > _TURNS else ())} if observed else set()
         return [name for name in FAMILIES if name not in {*self.without, *(left - set(self.also))}]
 

@@ -1,609 +1,194 @@
-"""`tide`: many hypotheses about time at once, weighed by how well they predicted.
+"""`tide`: posterior sampling over models of time, in two groups.
 
-    p_m(r)   Student-t with 2a degrees of freedom, centre phi'mu, scale^2 (b/a)(1 + phi' Lam^-1 phi)
-             (rewards of 0 and 1: the probability of the reward, on the same scale for all
-             hypotheses)
-    v_m ~ w_m p_m(r);   w_m <- (1 - alpha) v_m + alpha prior_m
-    act:     a hypothesis by weight, s2 = b / Gamma(a, 1), theta ~ N(mu, k^2 s2 Lam^-1), the best arm;
-             k = 1, or down to 1/4 for weights on a context (`tide/models/boldness.py`);
-             with observations the average of 16 hypotheses' phi'mu takes the place of its own
+`structural.py`  what the user declares, hours, weekdays and context, as a sum of effects with slow
+                 deviations: structural time-series models. They take part where times are given,
+                 in seconds since 1970.
+`patterns.py`    what has to be found: periods in rounds, change points, regimes, turns, classes,
+                 the latest event, the paper's network.
 
-With probability min(0.05, c / (t + 1)) a family is drawn uniformly instead, then a hypothesis
-within it.
-
-A round is a call of `choose`. What a hypothesis says of a reward follows from what was known when
-its round was decided, however late it comes (`trail.py`). New scales and context maps, training and
-births are due after certain numbers of rewards, and are paid in slices (`upkeep`).
+Within a group models are weighed by how well they predict. Which group decides is judged by what
+its choices are worth (`gate.py`).
 """
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple, Protocol
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from tidepull.policies.exploration import best_shares, decided_round
+from tidepull.parameters import NoParameters
+from tidepull.policies.exploration import decided_round
 from tidepull.protocols import Pick
 from tidepull.random import Streams
 from tidepull.state import generator_state, restore_generator
-from tidepull.tide.agenda import Agenda, birth_is_due, is_power_of_two
-from tidepull.tide.beside import filters_of, trial_of
-from tidepull.tide.births import Births, Slots, pools
-from tidepull.tide.context import ContextMap
 from tidepull.tide.explain import Explanation, WeightHistory
-from tidepull.tide.kinds import LATELY, OFTEN
-from tidepull.tide.mixture import Mixture
-from tidepull.tide.models.bank import HypothesisBank
-from tidepull.tide.models.families import FAMILIES, hypothesis_of
-from tidepull.tide.models.family import Layout, Window
-from tidepull.tide.models.network import NetworkHypothesis, too_many_arms
-from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import Memory, Moment, blank, in_units
-from tidepull.tide.models.slices import Pieces
-from tidepull.tide.parameters import TideParameters
-from tidepull.tide.rebuild import TRUSTED, rebuilding
-from tidepull.tide.sayings import Sayings
-from tidepull.tide.scale import RewardScale
-from tidepull.tide.trail import Known, Trail
-from tidepull.tide.trial import ITSELF, OTHERS
-from tidepull.tide.wild import WildRewards
-from tidepull.tide.window import RecentRounds
-from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, ProblemShape, Snapshot
-
-_NONE = np.empty(0, np.int64)
-
-_PRODUCTS = 75_000
-"""Multiplications that the hypotheses of one family may cost in a round, beyond the first few."""
-_BLOCKS = 100_000
-"""Weight vectors that a hypothesis may have: "the arm that paid last" among 1,000 would have a
-million."""
-
-_PIECE, _PIECE_OF_AN_ARM = 8_000, 100
-"""Steps that a piece of upkeep takes beside its kernels."""
-
-_VOICES = 16
-"""Hypotheses, drawn by weight, whose means are averaged where there are observations."""
-
-_EXPECTED, _ODD, _USUAL, _LEADS = 256, 2.0, 4.0, math.log(0.5)
-"""Rewards among which one is nothing like what was expected: how many times as far off as nearly
-all others (fewer than of rewards themselves, since one that is taken looks like a change), at least
-so many standard deviations of what was expected; and the log weight from which on a hypothesis
-leads."""
-
-_BOLDNESS, _BOLDEST, _PLAYS, _NARROWEST = 0.25, 2.0, 0.5, 0.5
-"""The least and the largest factor on the width of draws with contexts, c of
-`tide/models/boldness.py` there (1 where every arm has weights of its own on an observation), and
-the least factor without contexts."""
-
-_WILD, _WILD_OBSERVED = 3.0, 30.0
-"""How many times as far out as nearly all rewards a wild one lies. Where an observation decides
-whether an arm is right, who chooses well sees few rewards of wrong arms: they are rare, and what
-there is to learn from."""
-
-_SECONDS = 1e8
-"""A time beyond this is taken to be seconds since 1970 when it is put into words."""
-
-
-class _Part(Protocol):
-    def snapshot(self) -> Snapshot: ...
-    def restore(self, snapshot: Snapshot) -> None: ...
-
-
-class _Looked(NamedTuple):
-    """What was made of the context of the latest round."""
-
-    t: int
-    context: Context
-    contexts: ContextMap
-    raw: FloatArray
-    X: FloatArray
+from tidepull.tide.gate import ValueGate
+from tidepull.tide.hours import spans
+from tidepull.tide.parameters import STRUCTURAL, TideParameters
+from tidepull.tide.patterns import SECONDS, Patterns
+from tidepull.tide.structural import StructuralThompson
+from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape, Snapshot
 
 
 class Tide:
-    """Posterior sampling over a mixture of hypotheses about time."""
+    """Posterior sampling over structural models and patterns in rounds."""
+
+    reads_time = True
 
     not_finite = frozenset(
-        {
-            "mixture.log_weights",  # of empty slots
-            "scale.first",  # no reward yet
-            "memories.last event.reward",
-            "recent.notes",  # no last reward, or forgotten
-            "recent.network",  # asleep
-            "trail.notes",
-            "latest",  # no time given
-        }
+        {f"patterns.{name}" for name in Patterns.not_finite}
+        | {f"structural.{name}" for name in StructuralThompson.not_finite}
     )
 
     def __init__(self, parameters: TideParameters, shape: ProblemShape, streams: Streams) -> None:
         self.parameters = parameters
-        self._n_arms = shape.n_arms
-        self._rng = streams.generator("choices")
-        self._contexts = ContextMap(shape)
-        layout = Layout(
-            shape.n_arms, self._contexts.narrow, self._contexts.shared,
-            products=_PRODUCTS, most_blocks=_BLOCKS, wide_dim=self._contexts.whole_dim,
-        )  # fmt: skip
-        own = layout.context_dim > 1 and not layout.shared
-        families = parameters.families(observed=own, n_arms=shape.n_arms)
-        kept = pools(layout, families)
-        rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
-        prior = NoisePrior(
-            boldness=_BOLDNESS, boldest=_BOLDEST, plays=1.0 if own else _PLAYS, narrowest=_NARROWEST, by_density=own
-        )  # fmt: skip
-        self._averages = self._of_kinds = own
-        self._bank = HypothesisBank(layout, rooms, prior, calibrated=own)
-        self._network: NetworkHypothesis | None = None
-        if "network" in families and not too_many_arms(layout):
-            half = min(1024, parameters.window // 2)
-            self._network = NetworkHypothesis(layout, half, streams.generator("network"))
-        self._filters = filters_of(layout, families, self._bank.prior, streams)
-        self._trial = trial_of(layout, parameters, self._bank.prior, streams)
-        beside = [filter.family for filter in self._filters]
-        alone = beside + ["network"] * (self._network is not None)
-        slots = Slots(self._bank, kept, alone)
-        self._mixture = Mixture(
-            slots.initial_prior(), slots.family_of, slots.families, parameters.share
-        )
-        self._prior_of_network = float(self._mixture.prior[-1])
-        self._scale = RewardScale(
-            1 if self._contexts.shared else shape.n_arms, kinds=self._of_kinds
-        )
-        careful = layout.context_dim == 1
-        beyond = _WILD_OBSERVED if own else _WILD
-        self._wild = WildRewards(parameters.wild, shape.n_arms, beyond=beyond, careful=careful)
-        self._odd = WildRewards(
-            parameters.wild if careful else 0.0,
-            shape.n_arms,
-            beyond=_ODD,
-            careful=True,
-            recent=_EXPECTED,
-            usual=_USUAL,
-        )
-        self._recent = RecentRounds(
-            parameters.window,
-            min(1024, parameters.window),
-            self._contexts.dim,
-            self._contexts.raw_dim,
-        )
-        self._births = Births(self._bank, slots, self._mixture, self._recent)
-        self._memories: dict[str, Memory] = {}
-        for name in dict.fromkeys(pool.family for pool in kept):
-            memory = FAMILIES[name].memory
-            if memory is not None:
-                self._memories[name] = memory(shape.n_arms)
-        timed = [i for i, name in enumerate(slots.families) if FAMILIES[name].timed]
-        self._timed = np.flatnonzero(np.isin(slots.family_of, timed))
-        last = np.array([len(slots.family_of) - 1])  # the network's slot, where there is one
-        self._rest: dict[tuple[bool, bool], IntArray] = {  # no time given, network asleep
-            (False, False): _NONE,
-            (True, False): self._timed,
-            (False, True): last,
-            (True, True): np.append(self._timed, last),
-        }
-        self._history = WeightHistory(len(self.families))
-        self._trail = Trail()
-        self._t = 0
-        self._latest = math.nan
-        self._too_late = 0
-        self._seen: FloatArray = np.empty((1, 0))
-        self._looked: _Looked | None = None
-        self._agenda = Agenda(self._begun, _PIECE + _PIECE_OF_AN_ARM * shape.n_arms)
+        self._patterns = Patterns(parameters, shape, streams)
+        self._structural: StructuralThompson | None = None
+        self._new_structural = partial(StructuralThompson, NoParameters(), shape, streams)
+        self._gate, self._shares = ValueGate(), WeightHistory(1)
+        self._rng = streams.generator("gate")
+        self._round = 0
 
     def choose(self, context: Context) -> int:
-        """Draw a hypothesis, draw its weights, play the best available arm."""
-        raw, X, noted = self._opened(context)
-        if self._trial is not None and self._trial.decides(self._rng):
-            draws = self._trial.filter.draw(noted.t, X, self._scale.units.binary, self._rng)
-            self._trial.decided(noted.t, ITSELF)
-        else:
-            draws = self._mixed(noted, X)
-            if self._trial is not None:
-                self._trial.decided(noted.t, OTHERS)
-        if context.available is not None:
-            draws = np.where(context.available, draws, -np.inf)
-        return self._decided(noted, raw, int(np.argmax(draws)))
+        """Draw rewards of all arms from each group, and play the best arm of one of them."""
+        structural = self._of_time(context)
+        if structural is None:
+            self._round += 1
+            return self._patterns.choose(context)
+        return self._decide(structural, context, 1, self._draw)
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """Shares by so many draws of a hypothesis and its weights."""
-        raw, X, noted = self._opened(context)
-        resting, trial = self._resting(noted.time), self._trial
-        own = 0 if trial is None else trial.votes(draws, self._rng)
-        found = self._mixture.picks(self._rng, self._explore(noted), resting, draws - own)
-        scores = self._draws(found, self._standard(noted), X)
-        if trial is not None and own:
-            binary = self._scale.units.binary
-            more = [trial.filter.draw(noted.t, X, binary, self._rng) for _ in range(own)]
-            scores = np.concatenate([scores, more])
-        if context.available is not None:
-            scores[:, ~context.available] = -np.inf
-        arm = pick(best_shares(scores, None))
-        voters = np.flatnonzero(np.argmax(scores, axis=1) == arm)
-        if trial is not None and len(
-            voters
-        ):  # one of them decided; draws of the mixture come first
-            who = int(voters[self._rng.integers(len(voters))])
-            trial.decided(noted.t, OTHERS if who < draws - own else ITSELF)
-        return self._decided(noted, raw, arm)
+        """Shares by so many draws of each group."""
+        structural = self._of_time(context)
+        if structural is None:
+            self._round += 1
+            return self._patterns.choose_by(context, draws, pick)
+        return self._decide(structural, context, draws, pick)
 
-    def _opened(self, context: Context) -> tuple[FloatArray, FloatArray, Moment]:
-        """What is seen, its rows, and the moment of a round that begins."""
-        raw = self._contexts.raw(context)
-        if self._recent.count == 0 and self._contexts.shared:
-            self._contexts = self._contexts.fitted(raw)
-        X = self._contexts.rows(raw)
-        self._looked = _Looked(self._t, context, self._contexts, raw, X)
-        return raw, X, self._begin(X, context.time)
+    def _of_time(self, context: Context) -> StructuralThompson | None:
+        """The structural models, from the first time on that is given in seconds since 1970."""
+        if context.time is None or context.time < SECONDS or not self.parameters.structural:
+            return None
+        if self._structural is None:
+            self._structural = self._new_structural()
+        return self._structural
 
-    def _looked_at(self, context: Context, t: int) -> tuple[FloatArray, FloatArray]:
-        """What is seen, and its rows; as they were when the round was decided, if that was the
-        latest."""
-        looked = self._looked
-        latest = looked is not None and looked.t == t and looked.contexts is self._contexts
-        if looked is not None and latest and looked.context is context:
-            return looked.raw, looked.X
-        raw = self._contexts.raw(context)
-        if looked is not None and latest and raw.tobytes() == looked.raw.tobytes():
-            return raw, looked.X
-        return raw, self._contexts.rows(raw)
-
-    def _explore(self, noted: Moment) -> float:
-        return min(0.05, self.parameters.exploration / (noted.t + 1))
-
-    def _mixed(self, noted: Moment, X: FloatArray) -> FloatArray:
-        """A draw of the slot that decides; with observations around the average of `_VOICES` slots
-        drawn by weight, of which it is one."""
-        rng, explore, resting, now = (
-            self._rng,
-            self._explore(noted),
-            self._resting(noted.time),
-            self._standard(noted),
-        )
-        if not self._averages or rng.random() < explore:
-            return self._draw(
-                self._mixture.pick(rng, 1.0 if self._averages else explore, resting), now, X
-            )
-        found = self._mixture.picks(rng, 0.0, resting, _VOICES)
-        asked = [m for m, count in found.items() for _ in range(count)]
-        m = asked[int(rng.integers(_VOICES))]
-        if m >= self._bank.size:
-            return self._draw(m, now, X)
-        inside = {slot: count for slot, count in found.items() if slot < self._bank.size}
-        drawn: FloatArray = self._bank.draws(
-            {m: 1}, now, X, self._scale.units.binary, rng, about=inside
-        )[0]
-        return drawn
-
-    def _draw(self, m: int, now: Moment, X: FloatArray) -> FloatArray:
-        """One draw of every arm's expected reward under slot m; rewards in `now` are
-        standardised."""
-        binary = self._scale.units.binary
-        if m >= self._bank.size:
-            return self._drawn_beside(m - self._bank.size, now.t, X, binary)
-        return self._bank.draw(m, now, X, binary, self._rng)
-
-    def _draws(self, found: dict[int, int], now: Moment, X: FloatArray) -> FloatArray:
-        """So many of them under each slot, in the order of slots, one a row."""
-        size, binary = self._bank.size, self._scale.units.binary
-        inside = {m: count for m, count in found.items() if m < size}
-        beside = [m for m, count in found.items() if m >= size for _ in range(count)]
-        about = inside if self._averages else None
-        drawn = [self._bank.draws(inside, now, X, binary, self._rng, about=about)] if inside else []
-        drawn += [self._draw(m, now, X)[None] for m in beside]
-        if not drawn:
-            return np.empty((0, self._n_arms))
-        return drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
-
-    def _decided(self, noted: Moment, raw: FloatArray, arm: int) -> int:
-        """The arm of the round that began is known."""
-        self._trail.add(
-            Known(noted, self._recent.count, arm, raw[arm if self._contexts.shared else 0])
-        )
-        if self._network is not None:
-            self._network.proposed(arm)
+    def _decide(self, group: StructuralThompson, context: Context, draws: int, pick: Pick) -> int:
+        structural, patterns = group.shares(context, draws), self._patterns.shares(context, draws)
+        share = self._gate.share
+        arm = pick(share * structural + (1 - share) * patterns)
+        expected = 0.5 * float((structural + patterns) @ group.expected(context))
+        self._gate.decided(self._round, float(structural[arm]), float(patterns[arm]), expected)
+        self._patterns.commit(arm)
+        self._round += 1
         return arm
 
-    def learn(self, event: Event) -> None:
-        """Every hypothesis is scored on the reward, then learns it; weights follow Bayes' rule."""
-        arm, reward, t = event.arm, event.reward, decided_round(event)
-        raw, X = self._looked_at(event.context, t)
-        known = self._known(t, arm, X, event.context.time)
-        if not self._wild.takes(arm, reward) or not self._is_expected(known.moment, arm, X, reward):
-            return
-        units, stale = self._scale.units, not self._scale.fits(reward)
-        # With observations a reward that is neither 0 nor 1, or of neither kind, is a success, or
-        # none, meanwhile.
-        y, binary = self._scale.standardise(reward), units.binary and (self._of_kinds or not stale)
-        notes, x, scores = known.moment.row(arm), X[arm], np.empty(len(self._mixture.prior))
-        self._bank.score(t, in_units(notes, units.centre, units.spread), arm, x, y, binary, scores)
-        for i, filter in enumerate(self._filters, self._bank.size):
-            scores[i] = filter.observe(t, arm, x, y, binary)
-        by_network = math.nan
-        if self._network is not None:
-            by_network = scores[-1] = self._network.observe(
-                t, arm, known.arm, self._narrow(X), y, binary
-            )
-            by_network -= 0.0 if binary else math.log(units.spread)
-        before = self._mixture.evidence
-        gain = self._mixture.reweigh(scores, self._recent.count)
-        if self._trial is not None:
-            self._trial.learn(t, arm, x, y, binary, others=gain, count=self._recent.count)
-        self._recent.append(
-            t=t, notes=notes, came=known.came, arm=arm, x=x, reward=reward,
-            raw=raw[arm if self._contexts.shared else 0], evidence=before, network=by_network,
-        )  # fmt: skip
-        self._scale.add(0 if self._contexts.shared else arm, reward)
-        success = reward > units.threshold
-        for memory in self._memories.values():
-            memory.add(t, arm, reward, success)
-        self._seen = raw
-        self._plan(self._tame() or stale)
+    def _draw(self, chances: FloatArray) -> int:
+        sums = np.cumsum(chances)
+        arm = int(np.searchsorted(sums, self._rng.random() * sums[-1], side="right"))
+        return min(arm, int(np.flatnonzero(chances)[-1]))
 
-    def _is_expected(self, moment: Moment, arm: int, X: FloatArray, reward: float) -> bool:
-        """Whether a reward is to be learnt beside what the leading hypothesis expected, without
-        contexts; where none of the bank leads (as after a change), or half of all rewards are one
-        number, each is."""
-        scale = self._scale
-        if not self._odd.share or scale.units.binary or not self._wild.varied:
-            return True
-        m = int(np.argmax(self._mixture.log_weights))
-        if m >= self._bank.size or self._mixture.log_weights[m] <= _LEADS:
-            return True
-        means, leverages = self._bank.outlook(m, self._standard(moment), X)
-        error = scale.standardise(reward) - float(means[arm])
-        odd = error / math.sqrt(self._bank.noise(m) * (1 + float(leverages[arm])))
-        return not math.isfinite(odd) or self._odd.takes(arm, odd)
+    def learn(self, event: Event) -> None:
+        """Both groups learn the reward, and the gate what it says of their choices."""
+        t = decided_round(event)
+        self._round = max(self._round, t + 1)
+        self._patterns.learn(event)
+        structural = self._of_time(event.context)
+        if structural is not None:
+            structural.learn(event)
+            self._gate.learn(t, event.reward)
+            if self._shares.due(structural.count):
+                self._shares.record(structural.count, np.array([self._gate.share]))
 
     def upkeep(self) -> bool:
         """One slice of what is due: a new scale and context map, training, births."""
-        return self._agenda.slice()
+        return self._patterns.upkeep()
 
     @property
     def pending(self) -> bool:
         """Whether `upkeep` has something to do."""
-        return bool(self._agenda)
+        return self._patterns.pending
 
     def explain(self, most: int = 5) -> Explanation:
-        """The leading hypotheses in words, and the weights of families over the rounds; of one on
-        trial, the share of rounds that it decides."""
-        seconds = "calendar" in self.parameters.also or self._latest >= _SECONDS
-        weights, filters = np.exp(self._mixture.log_weights), list(self._filters)
-        if self._trial is not None:
-            share, filters = self._trial.share, [*filters, self._trial.filter]
-            weights = np.insert((1 - share) * weights, self._bank.size + len(filters) - 1, share)
-        said = Sayings(self._bank, weights, filters, seconds=seconds)
-        rounds, table = self._history.table()
-        told, hours = said.told(self._scale.units), said.hours(self._latest)
-        return Explanation(said.beliefs(most), rounds, self.families, table, told, hours)
+        """The leading models in words, the weights of families over the rounds, and the hours at
+        which an arm is surely best."""
+        patterns = self._patterns.explain(most)
+        structural, share = self._structural, self._share
+        if structural is None or not share:
+            return replace(patterns, families=self.families, weights=self._beside(patterns))
+        week = structural.week()
+        beliefs = [
+            *(replace(belief, weight=belief.weight * share) for belief in structural.beliefs()),
+            *(replace(belief, weight=belief.weight * (1 - share)) for belief in patterns.beliefs),
+        ]
+        return replace(
+            patterns,
+            beliefs=tuple(sorted(beliefs, key=lambda belief: -belief.weight)[:most]),
+            families=self.families,
+            weights=self._beside(patterns),
+            hours=spans(week),
+            week=week,
+        )
+
+    def _beside(self, patterns: Explanation) -> FloatArray:
+        """Weights of families over the rounds, those of structural models in the last column."""
+        if not self.parameters.structural:
+            return patterns.weights
+        at, shares = self._shares.table()
+        share = (
+            np.interp(patterns.rounds, at, shares[:, 0])
+            if len(at)
+            else np.zeros(len(patterns.rounds))
+        )
+        return np.column_stack([(1 - share[:, None]) * patterns.weights, share])
+
+    @property
+    def _share(self) -> float:
+        """The weight of structural models: none where no time was given."""
+        structural = self._structural
+        return self._gate.share if structural is not None and structural.count else 0.0
 
     @property
     def families(self) -> tuple[str, ...]:
-        """Those that take part; one on trial comes last."""
-        on_trial = () if self._trial is None else (self._trial.filter.family,)
-        return self._mixture.families + on_trial
+        """Families that take part."""
+        structural = (STRUCTURAL,) if self.parameters.structural else ()
+        return (*self._patterns.families, *structural)
 
     def family_weights(self) -> FloatArray:
         """The weight of each family, in the order of `explain().families`."""
-        weights = self._mixture.family_weights()
-        if self._trial is None:
-            return weights
-        return np.append((1 - self._trial.share) * weights, self._trial.share)
+        patterns, share = self._patterns.family_weights(), self._share
+        return np.append((1 - share) * patterns, share) if self.parameters.structural else patterns
 
     def diagnostics(self) -> Diagnostics:
-        """The leading beliefs, the weights of families over the rounds, how many hypotheses there
-        are, and how many rewards came too late for those that remember or were set aside."""
-        told = self.explain()
+        """The leading beliefs, the weights of families over the rounds, and counts."""
+        explanation = self.explain()
         return {
-            "explanation": told.beliefs[0].words,
-            "explanation_weight": told.beliefs[0].weight,
-            "beliefs": told.plain(),
-            "hypotheses": int(self._bank.arrays.active.sum()),
-            "births": self._births.count,
-            "failed_trainings": 0 if self._network is None else self._network.failures,
-            "too_late": self._too_late,
-            "set_aside": self._wild.aside + self._odd.aside,
+            **self._patterns.diagnostics(),
+            "explanation": explanation.beliefs[0].words,
+            "explanation_weight": explanation.beliefs[0].weight,
+            "beliefs": explanation.plain(),
         }
 
     def snapshot(self) -> Snapshot:
-        """All that was learnt, all that is pending, and the generator's position; work under way
-        starts anew."""
-        agenda = self._agenda.snapshot()
-        filters = (
-            {"filters": [filter.snapshot() for filter in self._filters]} if self._filters else {}
-        )
+        """All that was learnt, all that is pending, and the generator's position."""
         return {
-            **filters,
+            "patterns": self._patterns.snapshot(),
+            "structural": None if self._structural is None else self._structural.snapshot(),
+            "gate": self._gate.snapshot(),
+            "shares": self._shares.snapshot(),
             "rng": generator_state(self._rng),
-            "t": self._t,
-            "latest": self._latest,
-            "too_late": self._too_late,
-            "seen": self._seen.copy(),
-            "agenda": agenda,
-            "network": None if self._network is None else self._network.snapshot(),
-            "memories": {name: memory.snapshot() for name, memory in self._memories.items()},
-            **{name: part.snapshot() for name, part in self._parts().items()},
+            "round": self._round,
         }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of the same policy on a problem of the same shape."""
-        for part, state in ((part, snapshot[name]) for name, part in self._parts().items()):
-            part.restore(state)
-        for m in np.flatnonzero(self._bank.arrays.active):
-            hypothesis_of(self._bank.spec(int(m)))  # a family that nobody knows is an error
-        for name, memory in self._memories.items():
-            memory.restore(snapshot["memories"][name])
-        for filter, state in zip(self._filters, snapshot.get("filters", []), strict=True):
-            filter.restore(state)
-        if self._network is not None:
-            self._network.restore(snapshot["network"])
-        self._agenda.restore(snapshot["agenda"])
-        self._looked = None
-        self._t, self._too_late = int(snapshot["t"]), int(snapshot["too_late"])
-        self._latest = float(snapshot["latest"])
-        self._seen = np.array(snapshot["seen"], float)
+        self._patterns.restore(snapshot["patterns"])
+        self._structural = None
+        if snapshot["structural"] is not None:
+            self._structural = self._new_structural()
+            self._structural.restore(snapshot["structural"])
+        self._gate.restore(snapshot["gate"])
+        self._shares.restore(snapshot["shares"])
         restore_generator(self._rng, snapshot["rng"])
-
-    def _parts(self) -> dict[str, _Part]:
-        return {
-            "contexts": self._contexts,
-            "bank": self._bank,
-            "births": self._births,
-            "scale": self._scale,
-            "recent": self._recent,
-            "mixture": self._mixture,
-            "history": self._history,
-            "trail": self._trail,
-            **({"wild": self._wild} if self._wild.share else {}),
-            **({"odd": self._odd} if self._odd.share else {}),
-            **({"trial": self._trial} if self._trial is not None else {}),
-        }
-
-    def _begin(self, X: FloatArray, time: float | None) -> Moment:
-        """A new round: what is known now, with rewards as they were paid."""
-        noted = blank(self._t, self._n_arms, math.nan if time is None else time)
-        for memory in self._memories.values():
-            memory.look(noted)
-        if self._network is not None:
-            self._network.begin(self._t, self._narrow(X))
-        self._t += 1
-        if not math.isnan(noted.time):
-            self._latest = noted.time
-        return noted
-
-    def _known(self, t: int, arm: int, X: FloatArray, time: float | None) -> Known:
-        """What was known when round t was decided; an event that nobody chose is a round of its
-        own."""
-        known = self._trail.take(t)
-        if known is None and t == self._t:
-            return Known(self._begin(X, time), self._recent.count, arm, np.empty(0))
-        if known is None:
-            self._too_late += 1
-            forgotten = blank(t, self._n_arms)
-            forgotten.notes[:], forgotten.each[:] = np.nan, np.nan
-            return Known(forgotten, -1, arm, np.empty(0))
-        return known
-
-    def _standard(self, moment: Moment) -> Moment:
-        return moment.standardised(self._scale.units.centre, self._scale.units.spread)
-
-    def _resting(self, time: float) -> IntArray:
-        """Slots that nobody may ask now: the network's while it sleeps, clocks' while no time is
-        given."""
-        network = self._network
-        asleep = network is not None and network.trainings > 0 and not network.awake
-        return self._rest[math.isnan(time), asleep]
-
-    def _drawn_beside(self, i: int, t: int, X: FloatArray, binary: bool) -> FloatArray:
-        """A draw from who sits beside the bank: the filters, then the network."""
-        if i < len(self._filters):
-            return self._filters[i].draw(t, X, binary, self._rng)
-        assert self._network is not None
-        return self._network.draw(self._narrow(X), binary, self._rng)
-
-    def _narrow(self, rows: FloatArray) -> FloatArray:
-        """What all see of contexts that are kept in two widths."""
-        return rows[..., : self._contexts.narrow] if self._contexts.whole_dim else rows
-
-    def _plan(self, stale: bool) -> None:
-        """What is due after so many rewards; the cheap part is done at once."""
-        count = self._recent.count
-        if stale or self._rebuild_is_due(count):
-            self._agenda.put("rebuild", count)
-        elif count >= TRUSTED and is_power_of_two(count):
-            self._bank.refresh_ridges()
-            for filter in self._filters:
-                filter.refresh_ridge()
-        if self._network is not None and count % 32 == 0:
-            self._look_around(self._network, count)
-            if not self._network.dozing:
-                self._agenda.put("train", count)
-        if self.parameters.births and birth_is_due(count):
-            self._agenda.put("births", count)
-        if self._history.due(count):
-            if self._agenda:
-                self._agenda.put("record", count)
-            else:
-                self._history.record(count, self.family_weights())
-
-    def _look_around(self, network: NetworkHypothesis, count: int) -> None:
-        """Let the network doze, or wake."""
-        dozed, slot = network.dozing, len(self._mixture.prior) - 1
-        network.look_around(count, math.exp(self._mixture.log_weights[slot]))
-        if network.dozing and not dozed:
-            self._mixture.rest(slot)
-        elif dozed and not network.dozing:
-            self._mixture.rise(slot, self._prior_of_network)
-
-    def _tame(self) -> bool:
-        """Put the first rewards onto the bounds that are known now; whether some lay beyond."""
-        if not self._wild.judges_the_first() or not self._recent.tame(
-            self._wild.low, self._wild.high
-        ):
-            return False
-        self._scale.recount(
-            [0 if self._contexts.shared else arm for _, arm, _ in self._recent.events(0)],
-            self._recent.rewards,
-        )
-        return True
-
-    def _rebuild_is_due(self, count: int) -> bool:
-        """At powers of two: always in the first rounds, then when contexts or rewards turn out
-        otherwise; whether there are two kinds of rewards still, more often."""
-        if (
-            self._scale.units.kinds
-            and count % OFTEN == 0
-            and self._scale.is_stale(self._recent.seen(LATELY))
-        ):
-            return True
-        if not is_power_of_two(count):
-            return False
-        if count <= self._recent.raw_capacity and self._contexts.raw_dim:
-            return count <= 64 or count % 3 == 1  # powers of four
-        return count <= TRUSTED or self._scale.is_stale(self._recent.seen())
-
-    def _begun(self, name: str, count: int) -> Pieces[None]:
-        """The work of that name, which became due after so many rewards."""
-        if name == "rebuild":
-            yield from self._rebuild()
-        elif name == "births":
-            yield from self._births.search(self._scale.units)
-        elif name == "train":
-            network, weight = self._network, math.exp(self._mixture.log_weights[-1])
-            if network is not None and network.training_is_due(count, weight):
-                yield from network.training(self._lessons, self._scale.units.binary)
-        else:
-            self._history.record(count, self.family_weights())
-
-    def _lessons(self, since: int) -> tuple[Window, int]:
-        window = self._recent.window(self._scale.units, since)
-        return window._replace(x=self._narrow(window.x)), self._recent.count
-
-    def _rebuild(self) -> Pieces[None]:
-        new = yield from rebuilding(
-            self._recent, self._scale, self._contexts, self._memories, self._bank, self._mixture,
-            filters=self._filters, trial=self._trial, latest=self._seen, network=self._network is not None,
-        )  # fmt: skip
-        if new is None:
-            self._agenda.put("rebuild", self._recent.count)
-            return
-        self._scale.units, self._contexts, self._memories = new.units, new.contexts, new.memories
-        before = (
-            self._bank.arrays
-        )  # giving many pages back takes a while, which a later slice shall pay
-        self._bank.become(new.bank)
-        self._filters, self._trial = new.filters, new.trial
-        self._mixture.become(new.mixture)
-        if new.units.kinds and not all(map(self._scale.fits, self._recent.rewards)):
-            self._agenda.put(
-                "rebuild", self._recent.count
-            )  # one of neither kind came in the meantime
-        self._recent.adopt(new.notes, new.x, new.evidence, silence=new.silence)
-        if self._network is not None:
-            seen = {
-                t: self._narrow(self._contexts(raw[None])[0])
-                for t, raw in self._trail.seen().items()
-            }
-            self._network.rescale(self._lessons, seen)
-            if self._network.trainings:
-                yield from self._network.training(self._lessons, new.units.binary)
-        del before
+        self._round = int(snapshot["round"])

@@ -19,8 +19,11 @@ rewards so far are replayed.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
+from scipy.special import ndtr
 
 from tidepull.parameters import NoParameters
 from tidepull.policies.exploration import best_arm, best_shares, decided_round
@@ -28,9 +31,18 @@ from tidepull.protocols import Pick
 from tidepull.random import Streams
 from tidepull.state import Stateful
 from tidepull.tide.context import ContextMap
+from tidepull.tide.explain import Belief
+from tidepull.tide.hours import monday_before
 from tidepull.tide.models.boldness import boldness
-from tidepull.tide.models.structural import HOUR_SECONDS, Blocks, StructuralModels, Structure
-from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
+from tidepull.tide.models.structural import (
+    HOUR_SECONDS,
+    LASTING_HOURS,
+    Blocks,
+    StructuralModels,
+    Structure,
+)
+from tidepull.tide.parameters import STRUCTURAL
+from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
 REFITS = (8, 32, 128, 512)
 """Numbers of rewards after which units are fitted anew."""
@@ -48,8 +60,12 @@ _LARGEST = 4_000_000
 _ALPHA = 1e-5
 _NARROWEST, _WIDEST, _PLAYS = 0.4, 1.0, 2.0
 """Least and largest factor on the width of draws, and c of `models/boldness.py`."""
+_LEAST_KNOWN = 1e-3
+"""Rewards by which an arm is known at least; what its prior says is not counted among them."""
 _FEWEST_ZEROS = 0.02
 """Share of rewards that are exactly 0 from which on money has a hurdle."""
+_SPEAKS, _SURE = math.log(0.01), 0.95
+"""Log weight of a model that is asked for the best arm, and the chance from which on it is named."""
 _LARGEST_LOG = 300.0
 """Sizes are compared up to e^300."""
 ANY, BINARY, HURDLE = 0, 1, 2
@@ -66,6 +82,7 @@ class _Mixture(Stateful):
         self._log_prior = np.log(np.array(prior) / sum(prior))
         self.log_weights = self._log_prior.copy()
         self.centre, self.spread = 0.5, 0.5
+        self.words = [structure.words for structure in structures]
 
     def fit(self, values: FloatArray, arms: IntArray) -> None:
         """Units in which every arm weighs the same; all that was learnt is forgotten."""
@@ -102,22 +119,43 @@ class _Mixture(Stateful):
         if shared:
             draws = X @ models.sample_weights(m, now, rng)
             return self.centre + self.spread * draws, noise
-        means, variances = models.outlook(m, X, now)
-        leverages = np.maximum(variances, 1e-12) / models.noise(m)
+        means, variances = models.outlook(m, X, now, lasting_hours=LASTING_HOURS)
+        known = models.noise(m) * (1 / np.maximum(variances, 1e-12) - 1 / models.prior(m, X[0]))
+        leverages = 1 / np.maximum(known, _LEAST_KNOWN)
         kappa = boldness(leverages, least=_NARROWEST, most=_WIDEST, plays=_PLAYS)
         draws = means + kappa * np.sqrt(np.maximum(variances, 0)) * rng.standard_normal(len(X))
         return self.centre + self.spread * draws, noise
+
+    def sure_best(self, X: FloatArray) -> int:
+        """The arm whose value is the largest with a chance of 95% against every other one, averaged
+        over the models; -1 if there is none."""
+        ahead = np.zeros((len(X), len(X)))
+        for m in np.flatnonzero(self.log_weights > _SPEAKS):
+            means, variances = self.models.outlook(int(m), X, math.inf)
+            gaps = means[:, None] - means
+            widths = np.sqrt(np.maximum(variances[:, None] + variances, 1e-12))
+            ahead += math.exp(self.log_weights[m]) * ndtr(gaps / widths)
+        np.fill_diagonal(ahead, 1.0)
+        sure = np.flatnonzero(ahead.min(axis=1) >= _SURE)
+        return int(sure[0]) if len(sure) else -1
+
+    def expect(self, X: FloatArray, now: float, shared: bool) -> tuple[FloatArray, float]:
+        """The expected value of every arm under the leading model, and the variance of its
+        noise."""
+        m = int(np.argmax(self.log_weights))
+        means = X @ self.models.weights(m, now) if shared else self.models.outlook(m, X, now)[0]
+        return self.centre + self.spread * means, self.models.noise(m) * self.spread**2
 
 
 class StructuralThompson(Stateful):
     """Posterior sampling over a mixture of structural time-series models."""
 
-    kind = "structural-ts"
+    kind, family, reads_time = "structural-ts", STRUCTURAL, True
     state = (
-        "mixtures", "contexts", "likelihood", "count", "rounds", "generator",
+        "mixtures", "contexts", "likelihood", "count", "rounds", "latest", "generator",
         "times", "arms", "rewards", "raw",
     )  # fmt: skip
-    not_finite = frozenset({"times"})  # no time given
+    not_finite = frozenset({"times", "latest"})  # no time given
 
     def __init__(self, parameters: NoParameters, shape: ProblemShape, streams: Streams) -> None:
         self._contexts = ContextMap(shape)
@@ -127,8 +165,10 @@ class StructuralThompson(Stateful):
         n_blocks = 1 if self._shared else shape.n_arms
         structures = structures_of(self._blocks)
         most = max(1, _LARGEST // (n_blocks * self._blocks.dim**2))
-        self._mixtures = [_Mixture(structures[:most], self._blocks, n_blocks) for _ in range(2)]
+        self._new_mixture = partial(_Mixture, structures[:most], self._blocks, n_blocks)
+        self._mixtures = [self._new_mixture()]  # of rewards, or of chances and sizes
         self._likelihood, self._count, self._rounds = BINARY, 0, 0
+        self._latest = math.nan
         self._rng = streams.generator("posterior")
         self._times, self._arms = np.full(REFITS[-1], np.nan), np.zeros(REFITS[-1], np.int64)
         self._rewards = np.zeros(REFITS[-1])
@@ -142,10 +182,14 @@ class StructuralThompson(Stateful):
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
         """Shares by so many draws of a model and of rewards."""
+        return pick(self.shares(context, draws))
+
+    def shares(self, context: Context, draws: int) -> FloatArray:
+        """A round: the share of draws in which each arm is best."""
         X, now = self._features(context)
         scores = np.array([self._sample(X, now) for _ in range(draws)])
         self._rounds += 1
-        return pick(best_shares(scores, context.available))
+        return best_shares(scores, context.available)
 
     def learn(self, event: Event) -> None:
         """Score every model by the reward, then learn it."""
@@ -153,6 +197,7 @@ class StructuralThompson(Stateful):
         self._rounds = max(self._rounds, t + 1)
         raw = self._contexts.raw(event.context)
         time, n = event.context.time, self._count
+        self._latest = self._latest if time is None else time
         if n < REFITS[-1]:
             self._times[n] = math.nan if time is None else time
             self._arms[n], self._rewards[n] = arm, event.reward
@@ -183,30 +228,81 @@ class StructuralThompson(Stateful):
 
     def _sample(self, X: FloatArray, now: float) -> FloatArray:
         """One draw of the expected reward of every arm."""
-        values, _ = self._mixtures[0].sample(X, now, self._shared, self._rng)
-        if self._likelihood != HURDLE:
-            return values
-        logs, noise = self._mixtures[1].sample(X, now, self._shared, self._rng)
-        sizes = np.exp(np.clip(logs + 0.5 * noise, -_LARGEST_LOG, _LARGEST_LOG))
-        return np.asarray(np.clip(values, 1e-6, 1.0) * sizes)
+        return self._rewards_of(
+            mixture.sample(X, now, self._shared, self._rng) for mixture in self._mixtures
+        )
+
+    def expected(self, context: Context) -> FloatArray:
+        """The expected reward of every arm under the leading models."""
+        X, now = self._features(context)
+        return self._rewards_of(mixture.expect(X, now, self._shared) for mixture in self._mixtures)
+
+    def _rewards_of(self, values: Iterable[tuple[FloatArray, float]]) -> FloatArray:
+        """Expected rewards: as they are, or chances times sizes."""
+        (means, _), *sizes = values
+        for logs, noise in sizes:
+            size = np.exp(np.clip(logs + 0.5 * noise, -_LARGEST_LOG, _LARGEST_LOG))
+            means = np.clip(means, 1e-6, 1.0) * size
+        return np.asarray(means)
 
     def _take(self, x: FloatArray, arm: int, reward: float, time: float | None, t: int) -> None:
         """Learn a reward by the likelihood in force."""
         block, now = 0 if self._shared else arm, t if time is None else time / HOUR_SECONDS
-        first, second = self._mixtures
+        first = self._mixtures[0]
         if self._likelihood != HURDLE:
             binary = self._likelihood == BINARY
             first.learn(block, x, reward, now, binary=binary, count=self._count)
             return
         first.learn(block, x, float(reward != 0.0), now, binary=True, count=self._count)
         if reward > 0:
-            second.learn(block, x, math.log(reward), now, binary=False, count=self._count)
+            self._mixtures[1].learn(
+                block, x, math.log(reward), now, binary=False, count=self._count
+            )
+
+    def _set_likelihood(self, likelihood: int) -> None:
+        self._likelihood = likelihood
+        self._mixtures = self._mixtures[:1]
+        if likelihood == HURDLE:
+            self._mixtures.append(self._new_mixture())
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot of the same policy on a problem of the same shape."""
+        self._set_likelihood(int(snapshot["likelihood"]))
+        super().restore(snapshot)
+
+    @property
+    def count(self) -> int:
+        """Number of rewards that were learnt."""
+        return self._count
+
+    def beliefs(self) -> list[Belief]:
+        """What every structure says, those that say the same together."""
+        weights: dict[str, float] = {}
+        mixture = self._mixtures[0]
+        for words, weight in zip(mixture.words, np.exp(mixture.log_weights), strict=True):
+            weights[words] = weights.get(words, 0.0) + float(weight)
+        return [Belief(words, self.family, weight) for words, weight in weights.items()]
+
+    def week(self) -> IntArray:
+        """The arm that is surely best in every hour (columns) of the week, Monday first, for an
+        average context; -1 where there is none."""
+        if self._shared or math.isnan(self._latest):
+            return np.full((7, 24), -1)
+        monday = monday_before(self._latest)
+        z = np.zeros(self._blocks.context_dim)
+        table = np.empty((7, 24), np.int64)
+        for hour in range(7 * 24):
+            x = self._blocks.features(monday + (hour + 0.5) * HOUR_SECONDS, z)
+            x[-1] = 0.0  # the deviation of today is not the season's
+            X = np.broadcast_to(x, (self._n_arms, len(x)))
+            table[hour // 24, hour % 24] = self._mixtures[0].sure_best(X)
+        return table
 
     def _refit(self) -> None:
         """Fit likelihood, units and contexts to the rewards so far, and replay these."""
         n = min(self._count, REFITS[-1])
         rewards, arms = self._rewards[:n], self._arms[:n]
-        self._likelihood = likelihood_of(rewards)
+        self._set_likelihood(likelihood_of(rewards))
         if self._contexts.raw_dim and n >= REFITS[0]:
             self._contexts = self._contexts.fitted(self._raw[:n])
         if self._likelihood == HURDLE:

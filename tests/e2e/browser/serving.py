@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import uvicorn
 
-from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Request
+from tidepull.agent.served import ServedAgent
 from tidepull.service.server import ServerConfig, prepare
 
 HTML = "<img src=x onerror=alert(1)>"
@@ -27,7 +27,7 @@ def fill(
     says so after two minutes; of the last `silent` decisions nobody says anything. In the middle an
     arm was added."""
     start = time.time() - decisions * QUARTER
-    agent = Agent(
+    agent = ServedAgent(
         path, arms=arms, policy="bernoulli-ts", seed=1, control=0.2, capacity=4, training="manual"
     )
     with agent:

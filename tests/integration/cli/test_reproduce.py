@@ -88,7 +88,33 @@ def test_one_world_has_one_realisation_of_each_problem_and_as_many_trials(name: 
 
 
 def test_one_world_leaves_the_authors_world_as_it_is() -> None:
-    assert paper_suite("paper-authors", trials=None, one_world=True).text == ""
+    alone, own = (
+        paper_suite("paper-authors", trials=None, one_world=world) for world in (True, False)
+    )
+    assert alone == own
+
+
+def test_the_authors_world_has_the_best_networks_of_our_searches_beside_the_papers(
+    tmp_path: Path,
+) -> None:
+    best = {
+        (spec.name, spec.problem_name): spec.policy_parameters
+        for spec in paper_suite("paper-authors", trials=None, one_world=False).load().specs
+        if spec.name == "rnlps-best"
+    }
+    assert len(best) == 9
+    chosen = {
+        spec.problem: spec.policy_parameters
+        for spec in load_suite("paper-grid-noncontextual-selected").specs
+        if spec.name == "rnlps-best"
+    }
+    for row in ("flipping-gaussian", "flipping-bernoulli", "circular-markov-chain"):
+        assert best["rnlps-best", f"{row}-authors"] == chosen[row]
+    own = find_suite("paper-grid-noncontextual-selected").read_text()
+    text = own.replace("epochs = 64", "epochs = 3")
+    (tmp_path / "paper-grid-noncontextual-selected.toml").write_text(text)
+    suite = paper_suite("paper-authors", trials=None, one_world=False, chosen=tmp_path)
+    assert "epochs = 3," in suite.text
 
 
 @pytest.mark.parametrize("target", list(PaperPart))
@@ -112,6 +138,7 @@ def without_workers_and_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both have tests of their own, and cost seconds."""
     monkeypatch.setattr(reproduce, "WHERE", "here")
     monkeypatch.setattr(reproduce, "build_report", partial(build_report, formats=()))
+    monkeypatch.setattr(reproduce, "draw", lambda *_: None)
 
 
 @pytest.fixture

@@ -118,18 +118,18 @@ def test_simulate_refuses_what_it_cannot_do(arguments: list[str], name: str) -> 
 
 def test_check_shows_one_line_for_each_configuration() -> None:
     shown = invoke("check", "--horizon", "16", "--seeds", "2").splitlines()
-    assert shown[0].startswith("45 of 45 configurations keep every promise")
-    assert all(line.endswith("yes") for line in shown[2:47])
-    assert shown[47] == "The steps of the proof"
-    steps = [line.split("  ")[0] for line in shown[49:]]
+    assert shown[0].startswith("46 of 46 configurations keep every promise")
+    assert all(line.endswith("yes") for line in shown[2:48])
+    assert shown[48] == "The steps of the proof"
+    steps = [line.split("  ")[0] for line in shown[50:]]
     assert steps == [
         *("Lemma 2", "Lemma 3", "Lemma 4", "Theorem", "Azuma", "Lemma 8"),
         *["Potential"] * 4,
         "Realised",
     ]
-    assert all(line.endswith((" of 45", "12 of 12")) for line in shown[49:])
+    assert all(line.endswith((" of 46", "13 of 13")) for line in shown[50:])
     reports = json.loads(invoke("check", "--horizon", "4", "--seeds", "1", "--json"))
-    assert len(reports) == 45
+    assert len(reports) == 46
     assert all(step["kept"] for report in reports for step in report["promises"]["steps"])
 
 

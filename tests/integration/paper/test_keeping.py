@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,21 +12,30 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from research.paper import results_page
-from research.paper.averages import read_averages
-from research.paper.results_page import not_played, played_words, write_results
+from research.paper.results_page import write_all
 from tests.unit.reporting.filling import fill
 from tidepull.cli.app import app
-from tidepull.errors import StoreError, WrongStoreError
+from tidepull.errors import WrongStoreError
 from tidepull.experiments.archive import read_archive
 from tidepull.experiments.rows import load_rows
 from tidepull.experiments.store import Store
+from tidepull.experiments.suite import find_suite
+from tidepull.paper.details import detail_blocks
 from tidepull.paper.exploration import explorations
+from tidepull.paper.page import (
+    draw,
+    missing_words,
+    paper_results,
+    played_words,
+    results_blocks,
+    write_page,
+)
+from tidepull.paper.reproduce import report_seeds
 from tidepull.paper.studies import combined, keep, searches_of
-from tidepull.reporting.frames import archived_frame, load_frame
+from tidepull.reporting.frames import Frame, archived_frame, load_frame
 from tidepull.reporting.report import build_report
 from tidepull.reporting.result_tables import halving_table
-from tidepull.reporting.traces import POINTS, read_curves, thinned_rounds
+from tidepull.reporting.traces import POINTS, TrialSummary, read_curves, thinned_rounds
 
 ROOT = Path(__file__).parents[3]
 REPORT = """
@@ -77,6 +88,13 @@ def searched(tmp_path: Path, store: Path, *more: str) -> Any:
     return command("search", str(tmp_path / "grid.toml"), *place, *more)
 
 
+def pages(frame: Frame, folder: Path, known: Mapping[str, TrialSummary] | None = None) -> str:
+    results = paper_results(frame, known or {})
+    draw(results, folder / "results")
+    write_page(detail_blocks(results, "how"), folder / "details.md")
+    return write_page(results_blocks(results, "how"), folder / "results.md").read_text()
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report, a grid of which one policy was played in full and the other searched by halving."""
@@ -97,22 +115,24 @@ def test_the_page_from_kept_trials_equals_the_page_from_the_store(
     store: Path, kept: Path, tmp_path: Path
 ) -> None:
     frame = load_frame([Store.open(store)])
-    write_results(frame, tmp_path / "a", command="how")
+    pages(frame, tmp_path / "a")
     moved = tmp_path / "elsewhere" / "trials"
     shutil.copytree(kept, moved)
-    write_results(archived_frame(moved), tmp_path / "b", command="how", known=read_curves(moved))
-    for name in ("results.md", "results/summary.csv"):
+    pages(archived_frame(moved), tmp_path / "b", read_curves(moved))
+    for name in ("results.md", "details.md", "results/summary.csv"):
         first, second = ((tmp_path / folder / name).read_text() for folder in "ab")
         if name.endswith(".csv"):  # times keep milliseconds
             first, second = (_without_times(text) for text in (first, second))
         assert first == second
     pictures = {file.name for file in (tmp_path / "a" / "results").iterdir()}
     assert pictures == {file.name for file in (tmp_path / "b" / "results").iterdir()}
-    page = (tmp_path / "b" / "results.md").read_text()
-    assert "rnlps-default" in page
-    assert "by hand" in page
-    assert "flipping-gaussian, 40 rounds, one trial of each setting (0 s of CPU time):" in page
-    assert "What was played" not in page
+    details = (tmp_path / "b" / "details.md").read_text()
+    assert "rnlps-default" in details
+    assert "by hand" in details
+    assert "flipping-gaussian, 40 rounds, one trial of each setting (0 s of CPU time):" in details
+    assert (
+        "Every trial that the suites ask for was played." in (tmp_path / "b/results.md").read_text()
+    )
 
 
 def _without_times(text: str) -> str:
@@ -202,7 +222,7 @@ def test_a_sweep_whose_store_is_lost_goes_on_from_kept_trials(kept: Path, tmp_pa
     assert before.items() <= after.items()
     assert len(after) == len(before) + 8
     assert len(read_curves(kept)) == 8 * 2 * 2
-    write_results(archived_frame(kept), tmp_path / "docs", command="how", known=read_curves(kept))
+    pages(archived_frame(kept), tmp_path / "docs", read_curves(kept))
 
 
 def test_a_later_search_on_fewer_seeds_keeps_the_random_arms_of_an_earlier_one(
@@ -265,21 +285,16 @@ def test_trials_that_are_missing_are_said_so(tmp_path: Path) -> None:
     gaps = archived_frame(tmp_path / "kept").gaps
     assert len(gaps.missing) == 5 * 2 * 2
     assert "flipping-gaussian/random/seed-3" in gaps.missing
-    curves = read_curves(tmp_path / "kept")
-    frame = archived_frame(tmp_path / "kept")
-    page = write_results(frame, tmp_path, command="how", known=curves).read_text()
-    assert "The suites ask for 20 more, which were not played yet" in page
-    assert "| rnlps-default | flipping-gaussian (5), stationary-bernoulli (5) | 10 |" in page
+    page = pages(archived_frame(tmp_path / "kept"), tmp_path, read_curves(tmp_path / "kept"))
+    assert "rnlps-default on flipping-gaussian (5), stationary-bernoulli (5)" in page
 
 
 def test_settings_of_an_unfinished_search_are_told_from_reports(tmp_path: Path) -> None:
     keep(fill(tmp_path / "store", SEARCH, only=("*/seed-100",)), tmp_path / "kept")
-    rows = {row[0].text: row[1].text for row in not_played(archived_frame(tmp_path / "kept")).rows}
-    assert rows == {
-        "random": "flipping-gaussian (2)",
-        "d-ucb, settings of a search that goes on": "flipping-gaussian (12)",
-        "sw-ucb, settings of a search that goes on": "flipping-gaussian (4)",
-    }
+    assert (
+        "random on flipping-gaussian (2); settings of d-ucb on flipping-gaussian (12); "
+        "settings of sw-ucb on flipping-gaussian (4)."
+    ) in missing_words(archived_frame(tmp_path / "kept"))
 
 
 CUTS = [
@@ -297,19 +312,6 @@ def test_files_that_were_cut_off_are_one_sentence(kept: Path, file: str, at_a_li
     (kept / file).write_bytes(whole[: whole.rindex(b"\n", 0, cut) + 1 if at_a_line else cut])
     with pytest.raises(WrongStoreError, match=f"{file} was edited or cut off"):
         (archived_frame(kept), read_curves(kept))
-
-
-def test_the_command_rebuilds_the_page_from_kept_trials_and_from_a_store(
-    kept: Path, store: Path, tmp_path: Path
-) -> None:
-    docs = tmp_path / "docs"
-    for source in (kept.parent, store):
-        assert results_page.main([str(source), "--docs", str(docs)]) == docs / "results.md"
-        text = (docs / "results.md").read_text()
-        assert f"python -m research.paper.results_page {source} --docs {docs}" in text
-        assert "flipping-gaussian" in text
-    with pytest.raises(StoreError):
-        results_page.main([str(docs)])
 
 
 def test_sensitivity_shows_first_rungs_and_whole_grids_together_and_says_what_was_played(
@@ -373,21 +375,47 @@ def test_rungs_as_long_as_the_grid_are_shown_beside_it(tmp_path: Path) -> None:
     assert played_words(study).endswith("80 rounds, 3 trials of each setting (d-ucb: 1)")
 
 
-def test_the_committed_page_is_what_the_kept_trials_give(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "results.md").read_text()
-    made = "python -m research.paper.results_page research/results --docs docs"
-    assert made in page
-    folder = ROOT / "research" / "results" / "trials"
-    averages = read_averages(ROOT / "research" / "results" / "averages.csv")
-    assert averages
-    write_results(
-        archived_frame(folder), tmp_path, command=made, known=read_curves(folder), averages=averages
-    )
-    assert (tmp_path / "results.md").read_text() == page, f"the page is out of date: {made}"
-    for file in (ROOT / "docs" / "results").iterdir():
-        assert (tmp_path / "results" / file.name).exists(), (
-            f"{file.name} is left from an earlier page"
-        )
-    assert (tmp_path / "results" / "summary.csv").read_text() == (
-        ROOT / "docs/results/summary.csv"
-    ).read_text()
+def test_the_committed_pages_are_what_the_kept_trials_give(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    written = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert len(written) >= 10
+    for file in written:
+        here = ROOT / file.relative_to(tmp_path)
+        if file.suffix != ".svg":
+            assert file.read_text() == here.read_text(), f"{here} is out of date"
+    assert {file.name for file in (ROOT / "docs" / "results").iterdir()} == {
+        file.name for file in (tmp_path / "docs" / "results").iterdir()
+    }
+
+
+def chosen(search: str, tmp_path: Path) -> str:
+    out = tmp_path / f"{search}-selected.toml"
+    place = ("--suite", search, "--out", str(out), "--seeds", report_seeds(search, None))
+    command("select", str(ROOT / "research/results/trials"), *place, "--partial", "--json")
+    return out.read_text()
+
+
+@pytest.mark.parametrize("search", ["paper-grid-noncontextual", "paper-grid-contextual"])
+def test_the_committed_selections_are_what_the_kept_trials_give(
+    search: str, tmp_path: Path
+) -> None:
+    assert chosen(search, tmp_path) == find_suite(f"{search}-selected").read_text()
+
+
+@pytest.mark.parametrize("search", ["paper-exploration", "paper-exploration-more"])
+def test_the_committed_rivals_are_what_the_kept_trials_give_and_sampling_is_the_grids(
+    search: str, tmp_path: Path
+) -> None:
+    def settings(text: str) -> dict[tuple[str, str], dict[str, Any]]:
+        return {
+            (policy["name"], policy["problems"][0]): policy["parameters"]
+            for policy in tomllib.loads(text)["policies"]
+            if policy["name"].endswith("-best")
+        }
+
+    grids = ("paper-grid-noncontextual-selected", "paper-grid-contextual-selected")
+    known = settings(chosen(search, tmp_path))
+    for grid in grids:
+        known |= settings(find_suite(grid).read_text())
+    for place, setting in settings(find_suite(f"{search}-selected").read_text()).items():
+        assert known[place].items() <= setting.items(), place

@@ -4,15 +4,12 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from research.paper.averages import averages_section, read_averages
-from research.paper.results_page import agreement, write_results
 from tests.unit.reporting.filling import fill
 from tests.unit.reporting.making import around, make_study
-from tidepull.errors import InputError
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite
+from tidepull.paper.details import detail_blocks
+from tidepull.paper.page import draw, html_parts, paper_results, results_blocks, write_page
 from tidepull.paper.studies import combined, in_column, main_groups
 from tidepull.paper.table import chosen_table, overview
 from tidepull.reporting import published
@@ -55,28 +52,6 @@ def test_other_horizons_are_not_combined() -> None:
     assert len(combined([short, make_study("flipping-gaussian", {"random": [2.0]})])) == 2
 
 
-def test_agreement_names_columns_within_two_standard_errors_and_the_size_of_other_differences() -> (
-    None
-):
-    study = make_study(
-        "flipping-gaussian",
-        {"rnlps-default": around(360, 80), "d-ucb": around(1519.43), "nlps-best": [1.0]},
-    )
-    assert agreement(study) == (
-        "Ours is within two standard errors of the paper for default RNN; 10% above for D-(Lin)UCB."
-    )
-
-
-@pytest.mark.parametrize(
-    ("horizon", "regrets", "said"),
-    [(100, around(5), "shorter"), (4096, [5.0], "single trial")],
-)
-def test_agreement_is_not_claimed_where_it_cannot_be(
-    horizon: int, regrets: list[float], said: str
-) -> None:
-    assert said in agreement(make_study("flipping-gaussian", {"d-ucb": regrets}, horizon=horizon))
-
-
 def test_overview_shows_ours_above_the_papers_and_the_lowest_in_bold() -> None:
     study = make_study("flipping-gaussian", {"rnlps-default": around(350), "d-ucb": around(1380)})
     row, *others = overview([study]).rows
@@ -96,26 +71,6 @@ def test_overview_shows_the_searched_setting_beside_the_one_that_reproduces_the_
     row = overview([replace(study, groups=(*study.groups, same))]).rows[0]
     assert row[5].text.startswith("**3,075.0 ± 6.7**<br>searched: 3,036.0 ± 6.7<br>*3,005.1")
     assert "searched" not in row[6].text
-
-
-def test_averages_without_trials_have_a_table_of_their_own(tmp_path: Path) -> None:
-    file = tmp_path / "averages.csv"
-    file.write_text(
-        "suite,problem,name,horizon,trials,regret_mean,regret_std\n"
-        "paper-table,flipping-gaussian,d-ucb,4096,10,1,1\n"
-        "paper-table,flipping-gaussian,d-lin-ucb,4096,10,1,1\n"
-        "paper-table,flipping-gaussian,rnlps-default,4096,10,999,1\n"
-        ",flipping-gaussian,nlps-default,4096,10,999,1\n"
-    )
-    study = make_study("flipping-gaussian", {"rnlps-default": around(350), "d-ucb": around(1380)})
-    assert read_averages(tmp_path / "none.csv") == ()
-    (*_, table) = averages_section(read_averages(file), [study])
-    assert table.splitlines()[2:] == [
-        "| flipping-gaussian | d-lin-ucb | 10 | 1.0 ± 1.0 | paper-table |"
-    ]
-    file.write_text("suite,problem,name\npaper-table,flipping-gaussian,nlps-best\n")
-    with pytest.raises(InputError, match="line 2: no average of trials"):
-        read_averages(file)
 
 
 def test_page_says_how_settings_were_chosen() -> None:
@@ -148,13 +103,27 @@ def test_page_says_how_settings_were_chosen() -> None:
 def test_page_links_only_to_what_was_written_and_judges_every_claim(
     store: Store, tmp_path: Path
 ) -> None:
-    page = write_results(load_frame([store]), tmp_path, command="the command that made it")
+    results = paper_results(load_frame([store]))
+    draw(results, tmp_path / "results")
+    page = write_page(results_blocks(results, "the command that made it"), tmp_path / "page.md")
     text = page.read_text()
     for link in re.findall(r"\]\(([^)]+)\)", text):
         assert (tmp_path / link).stat().st_size > 0
-    assert len(re.findall(r"(?m)^### \d+\. ", text)) == 42
     assert "the command that made it" in text
-    assert re.search(r"numpy \d", text)
+    assert len(re.findall(r"(?m)^\| \d+ \| ", text)) == 42
+    details = write_page(detail_blocks(results, ""), tmp_path / "details.md").read_text()
+    assert len(re.findall(r"(?m)^### \d+\. ", details)) == 42
+    assert re.search(r"numpy \d", details)
+
+
+def test_blocks_become_html_without_markdown_left_in_it() -> None:
+    blocks = ["# Title", "## Part\n\nA *b* and **c** with `x < 1`.", "- one\n- two", "![p](q.svg)"]
+    assert list(html_parts(blocks)) == [
+        "<h2>Title</h2>",
+        "<h2>Part</h2>",
+        "<p>A <i>b</i> and <b>c</b> with <code>x &lt; 1</code>.</p>",
+        "<ul><li>one</li><li>two</li></ul>",
+    ]
 
 
 def test_alternatives_to_posterior_sampling_have_a_picture_of_their_own(tmp_path: Path) -> None:
@@ -166,9 +135,6 @@ horizon = 40
 [[problems]]
 id = "flipping-gaussian"
 
-[[problems]]
-id = "sinusoidal-bernoulli"
-
 [[policies]]
 name = "rnlps"
 id = "ucb"
@@ -177,16 +143,7 @@ id = "ucb"
 name = "rnlps-boltzmann"
 id = "random"
 """
-    page = write_results(
-        load_frame([fill(tmp_path / "store", suite)]),
-        tmp_path / "docs",
-        command="",
-    )
-    shown = re.findall(r"results/(exploration-[\w-]+\.svg)", page.read_text())
-    assert shown == [
-        "exploration-flipping-gaussian-40.svg",
-        "exploration-sinusoidal-bernoulli-40.svg",
-    ]
-    assert all(
-        "rnlps-boltzmann" in (tmp_path / "docs" / "results" / name).read_text() for name in shown
-    )
+    results = paper_results(load_frame([fill(tmp_path / "store", suite)]))
+    draw(results, tmp_path / "results")
+    assert "![Kinds of exploration](results/exploration.svg)" in results_blocks(results, "")
+    assert "rnlps-boltzmann" in (tmp_path / "results" / "exploration.svg").read_text()

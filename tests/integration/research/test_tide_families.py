@@ -68,7 +68,7 @@ def test_taking_part_leaves_families_out_when_a_layout_has_no_room_for_them() ->
         set(taking_part(kind, 5, {}))
         for kind in ("arms-flip", "arms-clock", "vectors-flip", "labels-flip")
     )
-    assert clock - arms == {"calendar", "clock"}
+    assert clock - arms == {"calendar", "clock", "structural"}
     assert {"changes", "regimes", "network"} <= arms & vectors
     assert "changes" not in labels
     assert "classes" in labels - arms

@@ -229,7 +229,7 @@ def test_candidates_and_records_go_over_the_wire(client: tidepull.Client) -> Non
         shadow=["bernoulli-ts"],
     )  # fmt: skip
     assert "no decisions" in str(shop.shadows()[0])
-    for n in range(300):
+    for _ in range(300):
         decision = shop.choose()
         shop.reward(decision, float(decision.arm == "b"))
     (report,) = shop.shadows()

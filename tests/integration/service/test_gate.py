@@ -15,7 +15,7 @@ import pytest
 
 from tests.integration.service.houses import House
 from tests.integration.service.running import Running, running
-from tidepull.agent.agent import Agent
+from tidepull.agent.served import ServedAgent
 from tidepull.service.auth import Limits
 
 CHOOSE = "/v1/agents/shop/choose"
@@ -90,9 +90,9 @@ def test_more_requests_than_may_be_under_way_are_shed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house = House(tmp_path, limits=Limits(under_way=4))
-    real = Agent.choose_ahead
+    real = ServedAgent.choose_ahead
 
-    def slow(self: Agent, *given: Any) -> Any:
+    def slow(self: ServedAgent, *given: Any) -> Any:
         time.sleep(0.2)
         return real(self, *given)
 
@@ -103,7 +103,7 @@ def test_more_requests_than_may_be_under_way_are_shed(
 
     try:
         house.make()
-        monkeypatch.setattr(Agent, "choose_ahead", slow)
+        monkeypatch.setattr(ServedAgent, "choose_ahead", slow)
         *answers, health = house.run(together())
         statuses = [answer.status_code for answer in answers]
         assert statuses.count(200) == 4
@@ -132,11 +132,11 @@ def test_audit_line_is_on_disk_before_the_operation_begins(
 ) -> None:
     seen: list[Any] = []
 
-    def look(_: Agent) -> None:
+    def look(_: ServedAgent) -> None:
         seen.append(json.loads((shop.root / "audit.jsonl").read_text().splitlines()[-1]))
         raise OSError("killed here")
 
-    monkeypatch.setattr(Agent, "freeze", look)
+    monkeypatch.setattr(ServedAgent, "freeze", look)
     assert shop.ask("POST", "/v1/agents/shop/freeze").status_code == 500
     assert (seen[0]["operation"], seen[0]["event"]) == ("freeze", "begin")
     assert shop.lines("audit.jsonl")[-1]["status"] == 500

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,9 +20,9 @@ from tests.integration.service.houses import House
 from tests.integration.service.neighbourhood import street
 from tests.integration.service.running import Running, running
 from tests.postgres import Server
-from tidepull.agent.agent import Agent
 from tidepull.agent.personalizer import FIELD, MOST_ACTIONS, context_of, logged_context, merged
 from tidepull.agent.personalizer import settings as made_of
+from tidepull.agent.served import ServedAgent
 from tidepull.service.personalizer import Personalizer
 
 with warnings.catch_warnings():
@@ -211,6 +212,30 @@ def test_actions_become_arms_as_they_appear_up_to_a_limit(menu: House, monkeypat
     assert MOST_ACTIONS == 1000
 
 
+def test_action_ids_cannot_be_used_up(menu: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    later = SimpleNamespace(monotonic=time.monotonic)
+    monkeypatch.setattr("tidepull.service.personalizer.time", later)
+    monkeypatch.setattr("tidepull.service.personalizer.MOST_ACTIONS", 6)
+    menu.ask("DELETE", "/v1/agents/menu")  # one with described actions is made instead
+    flood = [f"junk {n}" for n in range(3)]
+    assert ask(menu, "rank", body("news", *flood, eventId="flood")).status_code == 201
+    assert ask(menu, "rank", body("news", "sport", "chess")).status_code == 201
+    refused = ask(menu, "rank", body("news", "tea"))
+    assert refused.status_code == 400
+    assert "within the last 600 seconds: try again later" in refused.text
+    later.monotonic = lambda: time.monotonic() + 700
+    for _ in range(2):
+        assert ask(menu, "rank", body("news", "sport", "chess")).status_code == 201
+    for n, action in enumerate(["tea", "cake", "ham"]):
+        answer = ask(menu, "rank", body("news", action, eventId=f"{n}"))
+        assert answer.status_code == 201
+        assert {one["id"] for one in answer.json()["ranking"]} == {"news", action}
+    labels = [arm["label"] for arm in menu.ask("GET", "/v1/agents/menu/arms").json()["arms"]]
+    assert sorted(labels) == sorted(["news", "sport", "chess", "tea", "cake", "ham"])
+    first = json.loads(menu.ask("GET", "/v1/agents/menu/export").text.splitlines()[0])
+    assert set(first["available"]) == {"news", *flood}  # as it was then
+
+
 def test_retired_arm_is_not_shown(menu: House) -> None:
     menu.ask("POST", "/v1/agents/menu/arms", {"op": "retire", "label": "news"})
     answer = ask(menu, "rank", body("news", "sport")).json()
@@ -272,7 +297,7 @@ def test_client_shows_new_actions_by_what_they_are_like(tmp_path: Path) -> None:
     ]
     tastes = {one.id: one.features[0]["taste"] for one in dishes}
     described = {one.id: merged(one.features) for one in dishes}
-    Agent(
+    ServedAgent(
         tmp_path / "menu.db", **made_of(described, seed=1)
     ).close()  # draws are the same in every run
     with running(tmp_path, personalizer="menu") as service:
@@ -374,7 +399,7 @@ class Clock:
         return self.now
 
 
-def deferring(**given: Any) -> tuple[Agent, Clock]:
+def deferring(**given: Any) -> tuple[ServedAgent, Clock]:
     clock = Clock()
     chosen: dict[str, Any] = {
         "arms": ["a", "b"],
@@ -383,19 +408,19 @@ def deferring(**given: Any) -> tuple[Agent, Clock]:
         "seed": 1,
         "control": 0,
     }
-    agent = Agent.memory(
+    agent = ServedAgent.memory(
         **{**chosen, "reward_within": 600, "default_reward": 0, **given}, now=clock
     )
     return agent, clock
 
 
-def defer(agent: Agent, id: str) -> None:
+def defer(agent: ServedAgent, id: str) -> None:
     from tidepull.agent.commands import Request
 
     agent.choose_ahead([Request(id=id, deferred=True)])
 
 
-def settled(agent: Agent, clock: Clock) -> list[float | None]:
+def settled(agent: ServedAgent, clock: Clock) -> list[float | None]:
     """What each decision was worth when all their time is over."""
     clock.now += 601
     agent.choose(id="later")
@@ -445,15 +470,15 @@ def test_deferral_survives_a_restart(tmp_path: Path) -> None:
         "policy": "bernoulli-ts",
         "seed": 1,
     }
-    with Agent(tmp_path / "a.db", **chosen, reward_within=600, default_reward=0) as agent:
+    with ServedAgent(tmp_path / "a.db", **chosen, reward_within=600, default_reward=0) as agent:
         defer(agent, "x")
         agent.reward("x", 1.0)
-    with Agent(tmp_path / "a.db") as agent:
+    with ServedAgent(tmp_path / "a.db") as agent:
         assert agent.state().rewards == 0
         news, seq = agent.activate_ahead("x")
         assert news
         agent.commit(seq)
-    with Agent(tmp_path / "a.db") as agent:
+    with ServedAgent(tmp_path / "a.db") as agent:
         assert agent.state().rewards == 1
         assert agent.check().sound
 

@@ -210,6 +210,11 @@ def test_database_that_is_a_file_is_said_to_be_one(tmp_path: Path) -> None:
         prepare(ServerConfig(str(path)))
 
 
+def test_address_of_a_shard_with_a_line_break_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="--here must be"):
+        prepare(ServerConfig(str(tmp_path), here="http://one:8000\n"))
+
+
 def test_large_blocks_go_back_to_the_system_when_they_are_freed() -> None:
     code = """
 import sys

@@ -7,14 +7,16 @@ import asyncio
 import json
 import sqlite3
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.integration.service.houses import House
-from tidepull.agent.agent import Agent
 from tidepull.agent.ledger.sqlite import SqliteLedger
+from tidepull.agent.served import ServedAgent
+from tidepull.service import stores
 
 
 def choose(house: House, n: int, **more: object) -> httpx.Response:
@@ -23,7 +25,7 @@ def choose(house: House, n: int, **more: object) -> httpx.Response:
 
 
 def test_service_decides_and_learns_as_the_agent_does(shop: House) -> None:
-    twin = Agent.memory(
+    twin = ServedAgent.memory(
         arms=["blue", "green", "red"],
         context={"device": ["phone", "desktop"], "age": float},
         policy="bernoulli-ts",
@@ -51,7 +53,7 @@ def test_service_decides_and_learns_as_the_agent_does(shop: House) -> None:
 
 def test_decision_is_on_disk_when_its_answer_leaves(shop: House) -> None:
     made = choose(shop, 0).json()
-    with Agent(shop.root / "shop.db", read_only=True) as reader:
+    with ServedAgent(shop.root / "shop.db", read_only=True) as reader:
         assert [row["id"] for row in reader.history("rows")] == ["visit 0"]
         assert reader.history("rows")[0]["arm"] == made["arm"]
 
@@ -110,11 +112,11 @@ def test_long_batch_of_rewards_gives_others_turns_and_keeps_the_agent_open(
     shop: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [choose(shop, n).json()["id"] for n in range(12)]
-    hosted, real = shop.service.hosting._open["shop"], Agent.reward_ahead
+    hosted, real = shop.service.hosting._open["shop"], ServedAgent.reward_ahead
     taken: list[str] = []
     seen: dict[int, bool] = {}
 
-    def slow(self: Agent, id: str, *given: Any, **named: Any) -> tuple[bool, int]:
+    def slow(self: ServedAgent, id: str, *given: Any, **named: Any) -> tuple[bool, int]:
         time.sleep(0.003)
         taken.append(id)
         return real(self, id, *given, **named)
@@ -124,7 +126,7 @@ def test_long_batch_of_rewards_gives_others_turns_and_keeps_the_agent_open(
             seen[len(taken)] = hosted.idle
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(Agent, "reward_ahead", slow)
+    monkeypatch.setattr(ServedAgent, "reward_ahead", slow)
     body = {"rewards": [{"id": id, "reward": 1} for id in ids]}
 
     async def both() -> Any:
@@ -134,6 +136,17 @@ def test_long_batch_of_rewards_gives_others_turns_and_keeps_the_agent_open(
     assert answer.json()["taken"] == 12
     assert len(seen) > 5, "others had to wait for the whole batch"
     assert not any(seen[n] for n in seen if n), "it could have been closed meanwhile"
+
+
+def test_name_of_a_new_agent_is_on_disk_before_it_is_told(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[Path, bool]] = []
+    monkeypatch.setattr(
+        stores, "sync", lambda path: synced.append((path, (house.root / "shop.db").exists()))
+    )
+    house.make()
+    assert synced == [(house.root, True)]
 
 
 def test_restart_goes_on_where_it_stopped(shop: House) -> None:
@@ -226,7 +239,7 @@ def test_what_was_read_before_is_read_on_and_not_again(shop: House) -> None:
     for n in range(20, 30):
         choose(shop, n, at=1_782_900_000.0 + 1800 * n)
     again = shop.ask("GET", "/v1/agents/shop/explain").json()
-    with Agent(shop.root / "shop.db", read_only=True) as reader:
+    with ServedAgent(shop.root / "shop.db", read_only=True) as reader:
         assert again["words"] == str(reader.explain())
     assert first["status"].startswith("20 decisions")
     waiting = shop.ask("GET", "/v1/agents/shop/waiting").json()
@@ -322,7 +335,7 @@ def test_agent_that_a_newer_version_wrote_is_refused_with_a_sentence(shop: House
 
 def test_agent_that_another_process_holds_is_a_503_that_says_so(shop: House) -> None:
     shop.run(shop.service.hosting.close_idle(-1.0))
-    with Agent(shop.root / "shop.db"):
+    with ServedAgent(shop.root / "shop.db"):
         answer = choose(shop, 0)
         assert answer.status_code == 503
         assert "is held by this process" in answer.json()["detail"]

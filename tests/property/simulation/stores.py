@@ -11,7 +11,7 @@ from tests.property.simulation.paths import ROOT, SimulatedPath
 from tests.property.simulation.plan import Plan
 from tests.property.simulation.process import Process
 from tests.property.simulation.threads import Threads
-from tidepull.agent.agent import Agent
+from tidepull.agent.served import ServedAgent
 from tidepull.service.stores import Directory
 
 
@@ -22,8 +22,8 @@ class SimulatedDirectory(Directory):
         super().__init__(SimulatedPath(ROOT))
         self._given: dict[str, Any] = {"snapshot_every": plan.snapshot_every}
 
-    def open(self, name: str) -> Agent:
-        return Agent(self._path(name), training="manual", **self._given)
+    def open(self, name: str) -> ServedAgent:
+        return ServedAgent(self._path(name), training="manual", **self._given)
 
     def create(self, name: str, given: dict[str, Any]) -> None:
         super().create(name, {**given, **self._given})
@@ -47,13 +47,13 @@ class SimulatedShelf(Directory):
     def exists(self, name: str) -> bool:
         return name in self.names()
 
-    def open(self, name: str) -> Agent:
+    def open(self, name: str) -> ServedAgent:
         ledger: Any = ShelfLedger(self._shelf, self._process, self._threads, self._clocks.wall)
-        return Agent(ledger, training="manual", **self._given)
+        return ServedAgent(ledger, training="manual", **self._given)
 
     def create(self, name: str, given: dict[str, Any]) -> None:
         ledger: Any = ShelfLedger(self._shelf, self._process, self._threads, self._clocks.wall)
-        Agent(ledger, training="manual", **given, **self._given).close()
+        ServedAgent(ledger, training="manual", **given, **self._given).close()
 
     def owner(self, name: str) -> str | None:
         return None

@@ -11,26 +11,26 @@ import numpy as np
 import pytest
 
 from tests.unit.agent.test_lift import log_of
-from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Request
 from tidepull.agent.records import Choice, DecisionGroup
 from tidepull.agent.sequences import sample_ratio_alarms
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import ArmError, ConflictError
 
 ARMS = ["coffee", "dinner", "cake"]
 START = 1_782_900_000.0
 
 
-def shop(path: Path | None = None, **more: Any) -> Agent:
+def shop(path: Path | None = None, **more: Any) -> ServedAgent:
     settings = {"arms": ARMS, "context": {"age": float}, "policy": "bernoulli-ts", "seed": 3}
-    return Agent(path, **{**settings, "control": 0.4, "training": "inline", **more})
+    return ServedAgent(path, **{**settings, "control": 0.4, "training": "inline", **more})
 
 
 def rule(n: int) -> str:
     return ARMS[n % 2]
 
 
-def play(agent: Agent, rounds: int, *, rule: Any = rule, start: int = 0) -> list[Any]:
+def play(agent: ServedAgent, rounds: int, *, rule: Any = rule, start: int = 0) -> list[Any]:
     decisions = []
     for n in range(start, start + rounds):
         at = START + 600.0 * n

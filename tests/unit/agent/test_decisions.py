@@ -12,24 +12,24 @@ import pytest
 
 from tests.unit.agent.worlds import SHOP
 from tidepull.agent import decisions
-from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Request
 from tidepull.agent.records import Kind
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import OtherRewardError
 
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Any:
     given = {**SHOP, "policy": "bernoulli-ts", "training": "manual", "snapshot_every": 10**9}
-    with Agent(tmp_path / "shop.db", **given) as made:
+    with ServedAgent(tmp_path / "shop.db", **given) as made:
         yield made
 
 
-def remembered(agent: Agent) -> int:
+def remembered(agent: ServedAgent) -> int:
     return len(agent._commands.decisions._pending)
 
 
-def test_waiting_decision_takes_less_than_a_kilobyte(agent: Agent) -> None:
+def test_waiting_decision_takes_less_than_a_kilobyte(agent: ServedAgent) -> None:
     agent.commit(agent.choose_ahead([Request()] * 200)[1])
     gc.collect()
     tracemalloc.start()
@@ -42,7 +42,7 @@ def test_waiting_decision_takes_less_than_a_kilobyte(agent: Agent) -> None:
     assert each < 1000
 
 
-def test_rewarded_decision_leaves_memory_when_its_reward_is_on_disk(agent: Agent) -> None:
+def test_rewarded_decision_leaves_memory_when_its_reward_is_on_disk(agent: ServedAgent) -> None:
     made, seq = agent.choose_ahead([Request()] * 10)
     agent.commit(seq)
     for decision in made:
@@ -58,7 +58,7 @@ def test_rewarded_decision_leaves_memory_when_its_reward_is_on_disk(agent: Agent
 
 
 def test_oldest_decision_leaves_memory_when_there_are_too_many(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch
+    agent: ServedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decisions, "REMEMBERED", 5)
     made, seq = agent.choose_ahead([Request(id=str(n)) for n in range(12)])
@@ -76,7 +76,7 @@ def test_oldest_decision_leaves_memory_when_there_are_too_many(
 
 
 def test_reward_counts_once_when_it_comes_twice_before_a_commit(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch
+    agent: ServedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decisions, "REMEMBERED", 2)
     first = agent.choose()

@@ -19,11 +19,11 @@ import pytest
 
 from tests.integration.service.houses import House
 from tests.postgres import Server
-from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Request
 from tidepull.agent.ledger.postgres import PostgresLedger
 from tidepull.agent.ledger.sqlite import SqliteLedger
 from tidepull.agent.records import Kind, Record
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import LedgerError, OtherRewardError
 from tidepull.service.handlers import decisions as decision_handlers
 
@@ -91,7 +91,7 @@ class Told:
 
     def audit(self, place: Place) -> None:
         """Compare with what is read from the store anew."""
-        with Agent(place.path) as agent:
+        with ServedAgent(place.path) as agent:
             assert agent.check().sound
             rows = {row["id"]: row for row in agent.history("rows")}
             ledger, name = agent._commands.ledger, agent._commands.decisions.id
@@ -117,7 +117,7 @@ def every_commit(
 ) -> None:
     for n in range(1, 200):
         place, told, fault = new_place(), Told(), FailingOnce(n, late=late)
-        with Agent(place.path, **MADE):
+        with ServedAgent(place.path, **MADE):
             pass
         with monkeypatch.context() as patched:
             for kind in (SqliteLedger, PostgresLedger):
@@ -132,7 +132,7 @@ def every_commit(
 
 def in_process(place: Place, told: Told) -> None:
     """Three threads decide and reward, one of them in batches; what was refused is asked again."""
-    with Agent(place.path, training="manual") as agent, ThreadPoolExecutor(3) as threads:
+    with ServedAgent(place.path, training="manual") as agent, ThreadPoolExecutor(3) as threads:
 
         def one(id: str) -> None:
             for _ in range(2):
@@ -257,7 +257,7 @@ def test_what_was_written_by_a_failed_commit_is_answered_when_it_is_asked_again(
             with pytest.raises(LedgerError, match="after all was written"):
                 play()
 
-    with Agent(place.path, **MADE, training="manual") as agent:
+    with ServedAgent(place.path, **MADE, training="manual") as agent:
         late(lambda: agent.choose(id="single"))
         told.arms["single"] = agent.choose(id="single").arm
         late(lambda: agent.reward("single", 1.0))
@@ -277,7 +277,7 @@ def test_what_was_written_by_a_failed_commit_is_answered_when_it_is_asked_again(
 def test_state_is_not_trusted_before_all_of_it_was_read_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with Agent(tmp_path / "a.db", **MADE, training="manual") as agent:
+    with ServedAgent(tmp_path / "a.db", **MADE, training="manual") as agent:
         ledger = agent._commands.ledger
         with monkeypatch.context() as patched:
             patched.setattr(
@@ -297,7 +297,7 @@ def test_state_is_not_trusted_before_all_of_it_was_read_again(
 
 
 def test_a_step_before_a_failed_commit_is_refused_whoever_recovers(tmp_path: Path) -> None:
-    with Agent(tmp_path / "a.db", **MADE, training="manual") as agent:
+    with ServedAgent(tmp_path / "a.db", **MADE, training="manual") as agent:
         first, seq = agent.choose_ahead([Request(id="first")])
         ledger = agent._commands.ledger
         assert isinstance(ledger, SqliteLedger)

@@ -85,7 +85,7 @@ def test_snapshot_that_failed_is_not_named_and_is_tried_again_later(
         with pytest.raises(LedgerError, match="the disk is full"):
             agent.choose()
         assert agent.state().saved == 0
-        assert not agent.snapshot_is_due
+        assert not agent._snapshot_is_due
         monkeypatch.undo()
         for _ in range(5):
             agent.choose()

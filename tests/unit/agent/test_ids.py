@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tidepull import Agent
 from tidepull.agent.commands import Request
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import ConflictError, DecisionError
 
 
-def shop() -> Agent:
-    return Agent.memory(arms=["a", "b"], context={}, policy="random", seed=1, control=0)
+def shop() -> ServedAgent:
+    return ServedAgent.memory(arms=["a", "b"], context={}, policy="random", seed=1, control=0)
 
 
 def test_id_that_the_caller_gave_is_the_id_everywhere(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.unit.agent.worlds import SHOP, START, serve, visit
-from tidepull.agent.agent import Agent
 from tidepull.agent.clock import Clock
 from tidepull.agent.log import RecentShares, next_change, spans
+from tidepull.agent.served import ServedAgent
 from tidepull.cli.app import app
 from tidepull.errors import DataError, InputError
 
@@ -23,9 +23,9 @@ MONDAY = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
 
 
 @pytest.fixture(scope="module")
-def evening_shop() -> Agent:
+def evening_shop() -> ServedAgent:
     """Red is best from 18 to 23, blue otherwise; decisions every half hour for ten weeks."""
-    agent = Agent.memory(
+    agent = ServedAgent.memory(
         arms=["blue", "green", "red"], context={}, policy=("lin-ts", {"noise_std": 0.5}), seed=1, control=0.2,
         training="inline",
     )  # fmt: skip
@@ -40,7 +40,7 @@ def evening_shop() -> Agent:
     return agent
 
 
-def test_report_says_when_which_arm_is_best_and_what_it_gained(evening_shop: Agent) -> None:
+def test_report_says_when_which_arm_is_best_and_what_it_gained(evening_shop: ServedAgent) -> None:
     report = evening_shop.explain()
     text = str(report)
     assert report.status.startswith("3,360 decisions since 01 June 2026, 3,360 with a reward")
@@ -56,11 +56,11 @@ def test_report_says_when_which_arm_is_best_and_what_it_gained(evening_shop: Age
 
 
 def test_report_of_a_new_agent_has_nothing_to_say() -> None:
-    assert str(Agent.memory(**SHOP).explain()).startswith("No decisions yet.")
+    assert str(ServedAgent.memory(**SHOP).explain()).startswith("No decisions yet.")
 
 
 def test_report_names_what_changed() -> None:
-    agent = Agent.memory(**SHOP, training="inline")
+    agent = ServedAgent.memory(**SHOP, training="inline")
     serve(agent, 0, 5)
     agent.add("pink", at=START)
     agent.rename("pink", "rose", at=START + 60)
@@ -73,7 +73,7 @@ def test_report_names_what_changed() -> None:
 
 
 def test_report_after_a_rollback_tells_what_is_believed_then() -> None:
-    agent = Agent.memory(**SHOP, training="inline")
+    agent = ServedAgent.memory(**SHOP, training="inline")
     serve(agent, 0, 60)
     before = agent.explain().chances
     serve(agent, 60, 120)
@@ -85,7 +85,7 @@ def test_report_after_a_rollback_tells_what_is_believed_then() -> None:
 
 
 def test_report_tells_no_hours_after_a_few_decisions() -> None:
-    agent = Agent.memory(**SHOP, training="inline")
+    agent = ServedAgent.memory(**SHOP, training="inline")
     serve(agent, 0, 1)
     report = agent.explain()
     assert report.status == "1 decision since 01 July 2026, no reward yet."
@@ -94,7 +94,7 @@ def test_report_tells_no_hours_after_a_few_decisions() -> None:
 
 
 def test_tide_s_beliefs_are_told_by_the_labels_of_arms() -> None:
-    agent = Agent.memory(**{**SHOP, "policy": "tide"}, training="manual")
+    agent = ServedAgent.memory(**{**SHOP, "policy": "tide"}, training="manual")
     serve(agent, 0, 30)
     assert any("%" in belief for belief in agent.explain().beliefs)
 
@@ -112,7 +112,7 @@ def test_hours_that_go_over_midnight_are_one_span() -> None:
 
 
 def test_warning_says_that_rewards_have_stopped() -> None:
-    agent = Agent.memory(**SHOP, training="inline")
+    agent = ServedAgent.memory(**SHOP, training="inline")
     for n in range(80):
         at = START + 300.0 * n
         decision = agent.choose(visit(n), at=at)
@@ -128,7 +128,7 @@ def test_warning_says_that_rewards_have_stopped() -> None:
 
 
 def test_warning_says_that_a_context_drifts_out_of_its_range() -> None:
-    agent = Agent.memory(**SHOP, training="inline")
+    agent = ServedAgent.memory(**SHOP, training="inline")
     for n in range(60):
         agent.choose({"age": 40.0 + n % 5, "device": "tv" if n > 30 else "phone"})
     for _ in range(12):
@@ -141,7 +141,7 @@ def test_warning_says_that_a_context_drifts_out_of_its_range() -> None:
 
 
 def test_history_has_a_row_for_each_decision() -> None:
-    agent = Agent.memory(**SHOP, training="inline")
+    agent = ServedAgent.memory(**SHOP, training="inline")
     made = serve(agent, 0, 30)
     frame = agent.history()
     assert list(frame["arm"]) == [arm for arm, _, _ in made]
@@ -155,11 +155,11 @@ def test_history_has_a_row_for_each_decision() -> None:
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
 def test_export_can_be_learnt_by_another_agent(tmp_path: Path, ending: str) -> None:
-    agent = Agent.memory(**SHOP, training="inline", control=0.0)
+    agent = ServedAgent.memory(**SHOP, training="inline", control=0.0)
     serve(agent, 0, 300)
     path = tmp_path / f"log.{ending}"
     assert agent.export(path) == 300
-    heir = Agent.memory(**{**SHOP, "seed": 8}, training="inline", control=0.0)
+    heir = ServedAgent.memory(**{**SHOP, "seed": 8}, training="inline", control=0.0)
     assert heir.learn_from(path) == sum(1 for n in range(297) if n % 7)
     rows = heir.history("rows")
     assert {row["group"] for row in rows} == {"imported"}
@@ -172,7 +172,7 @@ def test_export_can_be_learnt_by_another_agent(tmp_path: Path, ending: str) -> N
 
 
 def test_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    agent = Agent.memory(**SHOP)
+    agent = ServedAgent.memory(**SHOP)
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"arm": "red", "reward": 1}\nnonsense\n')
     with pytest.raises(DataError, match="bad.jsonl: line 2 cannot be read"):
@@ -183,7 +183,7 @@ def test_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         agent.export(tmp_path / "log.xlsx")
 
 
-def test_picture_is_drawn(tmp_path: Path, evening_shop: Agent) -> None:
+def test_picture_is_drawn(tmp_path: Path, evening_shop: ServedAgent) -> None:
     evening_shop.plot(tmp_path / "agent.png")
     assert (tmp_path / "agent.png").read_bytes().startswith(b"\x89PNG")
 
@@ -197,7 +197,7 @@ def run(*words: Any) -> tuple[int, str]:
 
 def test_shell_tells_what_python_tells(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
-    with Agent(path, **SHOP, training="inline") as agent:
+    with ServedAgent(path, **SHOP, training="inline") as agent:
         serve(agent, 0, 60)
         assert run(path, "explain") == (0, str(agent.explain()) + "\n")
         assert run(path, "lift") == (0, str(agent.lift()) + "\n")

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Request
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import InputError, OtherRewardError, RewardError
 
 START = 1_782_900_000.0
 
 
-def shop(path: Path | None = None, **more: Any) -> Agent:
+def shop(path: Path | None = None, **more: Any) -> ServedAgent:
     settings = {"arms": ["a", "b"], "context": {}, "policy": "bernoulli-ts", "seed": 1}
-    return Agent(path, **{**settings, "control": 0.5, "training": "inline", **more})
+    return ServedAgent(path, **{**settings, "control": 0.5, "training": "inline", **more})
 
 
-def play(agent: Agent, rounds: int) -> None:
+def play(agent: ServedAgent, rounds: int) -> None:
     for n in range(rounds):
         decision = agent.choose(at=START + 600 * n)
         cost = 1.0 + (decision.group == "policy") * 0.5 + 0.1 * (n % 3)

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from tests.integration.service.houses import House
-from tidepull.agent.agent import SETTLED_AT_A_TIME, Agent
+from tidepull.agent.agent import SETTLED_AT_A_TIME
 from tidepull.agent.clock import HELD, PROVED, SteadyTime
 from tidepull.agent.commands import SETTLED_AT_ONCE
 from tidepull.agent.records import Kind
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import ExpiredError
 
 HOUR, DAY, YEAR = 3600.0, 86_400.0, 31_536_000.0
@@ -43,7 +44,7 @@ class Hands:
         return SteadyTime(lambda: self.wall, lambda: self.steady)
 
 
-def settled(agent: Agent) -> int:
+def settled(agent: ServedAgent) -> int:
     return sum(record.kind is Kind.DUE for record in agent._commands.ledger.tail(0))
 
 
@@ -131,7 +132,7 @@ def test_an_admin_may_say_any_time_and_nothing_is_settled_by_it(waiting: Any) ->
 @pytest.mark.parametrize("jump", [YEAR, 2 * HOUR, -DAY])
 def test_a_clock_that_jumps_for_a_moment_changes_nothing(jump: float) -> None:
     hands = Hands()
-    agent = Agent.memory(**WAITS, now=hands.time)
+    agent = ServedAgent.memory(**WAITS, now=hands.time)
     ids = [agent.choose().id for _ in range(70)]
     hands.go(1, jump)
     for _ in range(3):
@@ -146,7 +147,7 @@ def test_a_clock_that_jumps_for_a_moment_changes_nothing(jump: float) -> None:
 @pytest.mark.parametrize("jump", [YEAR, 2 * HOUR, -DAY])
 def test_a_clock_that_jumps_for_good_moves_the_time_of_what_waits_with_it(jump: float) -> None:
     hands = Hands()
-    agent = Agent.memory(**WAITS, now=hands.time)
+    agent = ServedAgent.memory(**WAITS, now=hands.time)
     first, second = agent.choose(), agent.choose()
     hands.go(60, jump)
     agent.choose()
@@ -166,14 +167,14 @@ def test_a_clock_that_jumps_for_good_moves_the_time_of_what_waits_with_it(jump: 
 
 def test_a_jump_still_counts_after_a_restart(tmp_path: Path) -> None:
     hands = Hands()
-    with Agent(tmp_path / "a.db", **WAITS, now=hands.time) as agent:
+    with ServedAgent(tmp_path / "a.db", **WAITS, now=hands.time) as agent:
         first = agent.choose()
         hands.go(60, YEAR)
         agent.choose()
         hands.go(PROVED + 1)
         agent.choose()
     hands.go(60)
-    with Agent(tmp_path / "a.db", now=hands.time, training="manual") as agent:
+    with ServedAgent(tmp_path / "a.db", now=hands.time, training="manual") as agent:
         agent.choose()
         assert settled(agent) == 0
         assert agent.reward(first.id, 1.0)
@@ -183,11 +184,11 @@ def test_a_jump_still_counts_after_a_restart(tmp_path: Path) -> None:
 def test_agents_in_a_database_go_by_its_clock(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Agent(database, **WAITS) as agent:
+    with ServedAgent(database, **WAITS) as agent:
         ids = [agent.choose().id for _ in range(20)]
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 2 * HOUR)
-    with Agent(database, training="manual") as agent:
+    with ServedAgent(database, training="manual") as agent:
         assert abs(agent.choose().timestamp - real()) < 60
         assert all(agent.reward(id, 1.0) for id in ids)
 
@@ -197,7 +198,7 @@ def test_agents_in_a_database_go_by_its_clock(
 
 def test_many_that_fall_due_at_once_are_settled_a_few_at_a_time() -> None:
     now = [1_782_900_000.0]
-    agent = Agent.memory(**WAITS, now=lambda: now[0])
+    agent = ServedAgent.memory(**WAITS, now=lambda: now[0])
     for _ in range(100):
         agent.choose()
     now[0] += HOUR + 1
@@ -216,7 +217,7 @@ def test_many_that_fall_due_at_once_are_settled_a_few_at_a_time() -> None:
 
 
 def test_work_in_the_background_goes_by_the_time_that_the_program_says() -> None:
-    agent = Agent.memory(**{**WAITS, "training": "inline"})
+    agent = ServedAgent.memory(**{**WAITS, "training": "inline"})
     start = 1_500_000_000.0
     ids = [agent.choose(at=start + n).id for n in range(30)]
     assert all(agent.reward(id, 1.0, at=start + 60) for id in ids)
@@ -230,7 +231,7 @@ def test_work_in_the_background_goes_by_the_time_that_the_program_says() -> None
 def test_what_is_learnt_is_the_same_however_many_are_settled_at_a_time(again: Any) -> None:
     arms = []
     for upkeep in ("inline", "manual"):
-        agent = Agent.memory(**{**WAITS, "training": upkeep, "on_duplicate": again})
+        agent = ServedAgent.memory(**{**WAITS, "training": upkeep, "on_duplicate": again})
         for n in range(40):
             decision = agent.choose(at=1e9 + n)
             if n % 3 == 0:

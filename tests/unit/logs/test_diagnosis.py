@@ -19,7 +19,7 @@ from tidepull.logs.diagnosis.memory import _best_so_far, _errors, forgetting, wo
 from tidepull.logs.diagnosis.overview import blind_spots, hiding, hours_of, mean_of, overview_of
 from tidepull.logs.diagnosis.structure import _Words
 from tidepull.logs.shares import shifts_of
-from tidepull.reporting.log_figures import shown_arms
+from tidepull.reporting.log_page import shown_arms
 
 MEANS, SHARES = np.array([0.2, 0.5, 0.4]), np.array([0.6, 0.3, 0.1])
 HOUR, DAY = 3600.0, 86_400.0

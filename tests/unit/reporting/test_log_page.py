@@ -11,7 +11,7 @@ from tests.unit.logs.making import make_log
 from tests.unit.logs.test_diagnosis import changing, simpson
 from tidepull import logs
 from tidepull.logs.diagnosis.confounding import mixups_of
-from tidepull.reporting import log_figures, log_page
+from tidepull.reporting import log_page
 from tidepull.reporting.log_page import render
 from tidepull.reporting.tables import to_html
 
@@ -59,7 +59,7 @@ def test_ink_is_that_of_the_page_and_ids_are_unique(page: str) -> None:
 
 
 def test_the_same_diagnosis_makes_the_same_pictures(found: logs.Diagnosis, page: str) -> None:
-    assert log_figures.weights(found) in page
+    assert log_page.weights(found) in page
 
 
 def test_a_page_without_times_and_propensities_leaves_their_parts_out() -> None:

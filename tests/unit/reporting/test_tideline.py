@@ -15,7 +15,8 @@ from tidepull.experiments.loop import run_trial
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import load_suite
 from tidepull.policies import policies
-from tidepull.reporting.frames import load_frame
+from tidepull.reporting.frames import archived_frame, load_frame
+from tidepull.reporting.leaderboard import write_leaderboard
 from tidepull.reporting.tideline import KINDS, ahead_table, kind_of, scaled, tideline
 
 SUITE = """
@@ -249,3 +250,12 @@ def test_the_whole_file_of_the_manual_plays_every_kind_of_context(
     for kind in ("arms-flip", "vectors-walk", "labels-flip"):
         trial = run_trial(("random-world", {"kind": kind}), "mine", horizon=40, seed=0)
         assert trial.regret[-1] >= 0
+
+
+def test_page_of_the_second_edition_is_what_the_archived_trials_give(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    frame = archived_frame(root / "research" / "results" / "tideline-2-quick")
+    command = "tidepull benchmark --edition 2 --quick"
+    page = write_leaderboard(frame, tideline(frame), tmp_path, command=command).read_text()
+    assert page == (root / "docs" / "tideline-2" / "leaderboard.md").read_text()
+    assert "| tide | tidepull, version " in page

@@ -18,7 +18,7 @@ from research.papers.page import page
 from tidepull.experiments.archive import known_rewards
 from tidepull.experiments.store import Store
 from tidepull.registry import policies, problems
-from tidepull.reporting.frames import load_frame
+from tidepull.reporting.frames import archived_frame, load_frame
 
 REGISTRIES: tuple[Any, ...] = problems, policies
 
@@ -120,3 +120,7 @@ def test_page_shows_published_and_played_rows_and_nothing_is_played_twice(
     assert len(known_rewards([tmp_path / "results"])) == 2
     shown = page(load_frame([Store.open(tmp_path / "store")]))
     assert "| `two-stage` | " in shown
+
+
+def test_page_is_what_the_archived_trials_give() -> None:
+    assert page(archived_frame(command.RESULTS)) == command.PAGE.read_text()

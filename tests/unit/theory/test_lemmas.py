@@ -15,7 +15,7 @@ from tidepull.paper.theory.bound import LEMMA_4, OPTIMISM, Bools, Floats, Linear
 from tidepull.paper.theory.environment import View
 from tidepull.paper.theory.lemmas import Lemmas, Potential, Promise
 from tidepull.paper.theory.measurement_error import ArmSamples, Round, Scenario, play
-from tidepull.paper.theory.simulate import checkpoints
+from tidepull.paper.theory.simulate import checkpoints, simulate
 
 SETTING = LinearSetting(d=3, k=4, epsilon=0.05, sigma=0.3, delta=0.1)
 SCENARIO = Scenario(horizon=40, seeds=3, noise="uniform")
@@ -297,3 +297,17 @@ def test_without_noise_nothing_is_near_a_limit_of_noise() -> None:
     assert found["Lemma 8"].nearest is None
     assert found["Realised"].nearest is None
     assert found["Lemma 8"].kept
+
+
+def test_lemma_3_needs_the_wide_posterior_where_the_best_arm_is_unexplored() -> None:
+    """Taken for the analysed one, the usual posterior (sigma instead of nu_t) breaks it."""
+    setting = LinearSetting(d=2, k=2, sigma=0.21)
+    wide = Scenario(horizon=2048, seeds=20, adversary="unexplored-best")
+    found = []
+    for scenario in (wide, replace(wide, inflate=False)):
+        result = simulate(setting, scenario)
+        lemmas = {p.lemma: p for p in result.lemmas.promises(premise_holds=True)}
+        found.append(replace(lemmas["Lemma 3"], promised=True))
+        assert result.saturated == 1 / (2 * 2048)  # the other arm, in the last round of every trial
+    assert [promise.kept for promise in found] == [True, False]
+    assert found[0].measured < 0.9

@@ -106,7 +106,7 @@ def test_nobody_who_needs_a_time_is_asked_where_none_is_given(
 ) -> None:
     policy = clocked()
     day_and_night(300, policy)
-    inner = policy.inner  # type: ignore[attr-defined]
+    inner = policy.inner._patterns  # type: ignore[attr-defined]
     assert inner.explain().beliefs[0].family in ("calendar", "clock")
     asked, pick = [], Mixture.pick
 
@@ -124,7 +124,7 @@ def test_nobody_who_needs_a_time_is_asked_where_none_is_given(
 def test_newborn_that_could_not_say_anything_is_taken_to_have_predicted_as_the_others() -> None:
     policy = clocked()
     day_and_night(60, policy, missing=0.5)
-    births, recent = policy.inner._births, policy.inner._recent  # type: ignore[attr-defined]
+    births, recent = policy.inner._patterns._births, policy.inner._patterns._recent  # type: ignore[attr-defined]
     gain = births.mixture.evidence - recent.evidence_before(recent.start)
     assert births._total(np.full(len(recent), np.nan), recent.start) == pytest.approx(gain)
     assert births._total(np.array([1.5, 0.5]), recent.start) == 2.0

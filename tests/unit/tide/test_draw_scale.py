@@ -12,10 +12,11 @@ import pytest
 from tests.unit.tide.test_shares import grown
 from tidepull.policies import build_policy
 from tidepull.random import Streams
-from tidepull.tide import Tide, TideParameters
+from tidepull.tide import TideParameters
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Layout
 from tidepull.tide.models.noise import NoisePrior
+from tidepull.tide.patterns import Patterns
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 
@@ -69,12 +70,12 @@ def test_hypothesis_that_is_alone_is_drawn_about_itself() -> None:
 def test_arms_count_as_known_later_where_each_has_weights_of_its_own(
     shape: ProblemShape, plays: float
 ) -> None:
-    prior = Tide(TideParameters(), shape, Streams(0))._bank.prior
+    prior = Patterns(TideParameters(), shape, Streams(0))._bank.prior
     assert (prior.plays, prior.narrowest, prior.boldest) == (plays, 0.5, 2.0)
 
 
 def test_known_arms_are_drawn_with_a_quarter_of_the_width_with_contexts() -> None:
-    tide = Tide(TideParameters(), ProblemShape(3, 2), Streams(0))
+    tide = Patterns(TideParameters(), ProblemShape(3, 2), Streams(0))
     assert float(tide._bank._widths[0]) == tide._bank.prior.boldness == 0.25
 
 
@@ -85,7 +86,7 @@ def test_decision_asks_sixteen_hypotheses_and_credits_one_of_them(
         ("tide", {"without": ["network", "classes"]}), ProblemShape(3, 2), seed=0
     )
     rng, asked = np.random.default_rng(1), []
-    bank = policy.inner._bank
+    bank = policy.inner._patterns._bank
     draws = bank.draws
 
     def noted(

@@ -12,9 +12,10 @@ from tests.unit.tide.continuing import arms_after_restoring
 from tidepull.experiments.loop import run_trial
 from tidepull.policies import build_policy
 from tidepull.random import Streams
-from tidepull.tide import Tide, TideParameters
+from tidepull.tide import TideParameters
 from tidepull.tide.context import ContextMap
 from tidepull.tide.models.families import FAMILIES
+from tidepull.tide.patterns import Patterns
 from tidepull.types import Context, Event, ProblemShape
 
 
@@ -67,8 +68,10 @@ def test_policy_with_classes_continues_bit_by_bit_when_restored() -> None:
 def test_discounted_hypotheses_come_back_when_asked_for_where_there_are_observations(
     shape: ProblemShape, there: bool
 ) -> None:
-    assert ("discounted" in Tide(TideParameters(), shape, Streams(0)).families) is there
-    assert "discounted" in Tide(TideParameters(also=("discounted",)), shape, Streams(0)).families
+    assert ("discounted" in Patterns(TideParameters(), shape, Streams(0)).families) is there
+    assert (
+        "discounted" in Patterns(TideParameters(also=("discounted",)), shape, Streams(0)).families
+    )
 
 
 def test_family_that_is_to_be_left_out_takes_no_part() -> None:
@@ -86,7 +89,7 @@ def test_tide_speaks_of_hours_only_where_times_are_seconds_since_1970(
 ) -> None:
     without = ("network", "changes", "regimes", "calendar", "fourier", "square", "seasons", "turns")
     policy, rng = (
-        Tide(TideParameters(without=without), ProblemShape(2), Streams(0)),
+        Patterns(TideParameters(without=without), ProblemShape(2), Streams(0)),
         np.random.default_rng(0),
     )
     for t in range(260):

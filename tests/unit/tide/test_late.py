@@ -66,7 +66,7 @@ def test_round_is_explained_by_what_was_known_when_it_was_decided() -> None:
     arms.append(policy.choose(Context()))
     policy.learn(Event(Context(), arms[1], 0.0, decided=1))
     policy.learn(Event(Context(), arms[2], 1.0, decided=2))
-    notes = policy.snapshot()["state"]["recent"]["notes"][:3]
+    notes = policy.snapshot()["state"]["patterns"]["recent"]["notes"][:3]
     np.testing.assert_array_equal(notes[:, LAST_ARM.index], [0, 0, 1 + arms[0]])
     np.testing.assert_array_equal(notes[:, LAST_REWARD.index], [np.nan, np.nan, 1.0])
 
@@ -80,7 +80,7 @@ def test_order_in_which_rewards_come_does_not_matter_to_what_only_time_explains(
         order = range(15) if policy is first else reversed(range(15))
         for t in order:
             policy.learn(Event(Context(), arms[t], float(rewards[t]), decided=t))
-    seats = first.snapshot()["state"]["bank"]["seats"]
+    seats = first.snapshot()["state"]["patterns"]["bank"]["seats"]
     lasting = [
         m for m, seat in enumerate(seats) if seat and seat[0] in ("stationary", "fourier", "square")
     ]
@@ -89,7 +89,7 @@ def test_order_in_which_rewards_come_does_not_matter_to_what_only_time_explains(
         policy.choose(Context())
     for m in lasting[:40]:
         means = [
-            policy.inner._bank.outlook(m, blank(15, N_ARMS), np.ones((N_ARMS, 1)))[0]
+            policy.inner._patterns._bank.outlook(m, blank(15, N_ARMS), np.ones((N_ARMS, 1)))[0]
             for policy in (first, second)
         ]
         np.testing.assert_allclose(means[0], means[1], atol=1e-9)
@@ -116,16 +116,19 @@ def test_reward_older_than_the_trail_is_learnt_by_what_needs_no_memory(
     arms = [policy.choose(Context()) for _ in range(12)]
     policy.learn(Event(Context(), arms[2], 1.0, decided=2))
     assert policy.diagnostics()["too_late"] == 1
-    state = policy.snapshot()["state"]
+    state = policy.snapshot()["state"]["patterns"]
     assert np.isnan(state["recent"]["notes"][0, LAST_ARM.index])
     seats = [seat[0] for seat in state["bank"]["seats"] if seat]
     stationary, remembering = seats.index("stationary"), seats.index("last event")
-    assert policy.inner._bank.arrays.a[stationary] != policy.inner._bank.arrays.a[remembering]
+    assert (
+        policy.inner._patterns._bank.arrays.a[stationary]
+        != policy.inner._patterns._bank.arrays.a[remembering]
+    )
     policy.learn(Event(Context(), arms[11], 1.0, decided=11))
     assert policy.diagnostics()["too_late"] == 1
     while policy.upkeep():
         pass
-    assert np.exp(policy.inner._mixture.log_weights).sum() == pytest.approx(1.0)
+    assert np.exp(policy.inner._patterns._mixture.log_weights).sum() == pytest.approx(1.0)
 
 
 def test_trail_forgets_decisions_whose_reward_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +136,7 @@ def test_trail_forgets_decisions_whose_reward_never_comes(monkeypatch: pytest.Mo
     policy = tide(without=["network"])
     for _ in range(100):
         policy.choose(Context())
-    assert policy.snapshot()["state"]["trail"]["t"] == list(range(84, 100))
+    assert policy.snapshot()["state"]["patterns"]["trail"]["t"] == list(range(84, 100))
 
 
 def test_scan_passes_over_rounds_without_a_reward() -> None:
@@ -186,7 +189,7 @@ def test_network_is_told_which_arm_was_really_played() -> None:
     policies[0].learn(Event(Context(), 0, 1.0, decided=0))
     policies[1].learn(Event(Context(), 1, 1.0, decided=0))
     inputs = [
-        policy.snapshot()["state"]["network"]["encoder"]["history"]["inputs"][0]
+        policy.snapshot()["state"]["patterns"]["network"]["encoder"]["history"]["inputs"][0]
         for policy in policies
     ]
     assert inputs[0][1:].tolist() == [1.0, 0.0]

@@ -69,7 +69,7 @@ def play(policy: Any, first: int, stop: int) -> list[tuple[int, bool]]:
         policy.learn(Event(Context(), arm, reward))
         while policy.upkeep():
             pass
-        played.append((arm, policy.inner._network.dozing))
+        played.append((arm, policy.inner._patterns._network.dozing))
     return played
 
 
@@ -87,11 +87,11 @@ def test_network_that_is_not_needed_dozes_but_for_a_while_at_powers_of_two() -> 
 def test_snapshot_of_a_policy_whose_network_dozes_changes_no_later_bit() -> None:
     policy, other = tide(), tide()
     play(policy, 0, 110)
-    assert policy.inner._network.dozing
+    assert policy.inner._patterns._network.dozing
     other.restore(policy.snapshot())
     assert play(other, 110, 180) == play(policy, 110, 180)
     np.testing.assert_array_equal(
-        other.inner._mixture.log_weights, policy.inner._mixture.log_weights
+        other.inner._patterns._mixture.log_weights, policy.inner._patterns._mixture.log_weights
     )
 
 
@@ -113,7 +113,7 @@ def test_snapshot_holds_only_what_hypotheses_in_play_have_learnt() -> None:
         policy.learn(Event(context, policy.choose(context), float(rng.random() < 0.5)))
         while policy.upkeep():
             pass
-    bank = policy.inner._bank  # type: ignore[attr-defined]
+    bank = policy.inner._patterns._bank  # type: ignore[attr-defined]
     specs = [bank.spec(m) for m in np.flatnonzero(bank.arrays.active)]
     used = sum(bank.layout.blocks(spec) * bank.layout.dim(spec) ** 2 for spec in specs)
     saved = bank.snapshot()

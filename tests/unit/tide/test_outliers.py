@@ -13,8 +13,9 @@ from tidepull.problems import shape_of
 from tidepull.problems.arms import HeavyTailedArms as World
 from tidepull.problems.arms import WildRewardsParameters
 from tidepull.random import Streams
-from tidepull.tide import Tide, TideParameters
+from tidepull.tide import TideParameters
 from tidepull.tide.models.notes import Moment
+from tidepull.tide.patterns import Patterns
 from tidepull.tide.wild import WildRewards, bounds
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
@@ -86,9 +87,9 @@ def test_tide_continues_bit_by_bit_when_restored_with_wild_rewards() -> None:
     parameters = TideParameters(without=FEW)
     shape = ProblemShape(3, 2, 0)
     rng = np.random.default_rng(5)
-    policy = Tide(parameters, shape, Streams(1))
+    policy = Patterns(parameters, shape, Streams(1))
 
-    def turn(tide: Tide, context: Context, reward: float) -> int:
+    def turn(tide: Patterns, context: Context, reward: float) -> int:
         arm = tide.choose(context)
         tide.learn(Event(context, arm, reward, decided=tide.snapshot()["t"] - 1))
         while tide.upkeep():
@@ -101,7 +102,7 @@ def test_tide_continues_bit_by_bit_when_restored_with_wild_rewards() -> None:
     for i in range(40):
         turn(policy, contexts[i], float(rewards[i]))
     assert policy.diagnostics()["set_aside"] == 1
-    twin = Tide(parameters, shape, Streams(2))
+    twin = Patterns(parameters, shape, Streams(2))
     twin.restore(policy.snapshot())
     for i in range(40, 60):
         assert turn(policy, contexts[i], float(rewards[i])) == turn(
@@ -222,7 +223,7 @@ def test_heavy_tails_cost_a_few_rounds_when_a_season_leads() -> None:
 def learnt(rewards: list[float], odd: float) -> int:
     """How many are set aside of rewards of one arm and, of the other, two that are alike and
     odd."""
-    tide = Tide(TideParameters(without=FEW), ProblemShape(2), Streams(2))
+    tide = Patterns(TideParameters(without=FEW), ProblemShape(2), Streams(2))
     for t, reward in enumerate(rewards):
         tide.choose(Context())
         tide.learn(Event(Context(), t % 2, reward + t % 2, decided=t))
@@ -253,7 +254,7 @@ def test_every_reward_is_learnt_when_most_are_one_number() -> None:
 def test_rewards_are_judged_by_what_was_expected_where_there_is_no_context(
     shape: ProblemShape, careful: bool
 ) -> None:
-    tide = Tide(TideParameters(), shape, Streams(0))
+    tide = Patterns(TideParameters(), shape, Streams(0))
     assert tide._wild._careful is careful
     assert bool(tide._odd.share) is careful
     assert ("odd" in tide.snapshot()) is careful
@@ -262,7 +263,7 @@ def test_rewards_are_judged_by_what_was_expected_where_there_is_no_context(
 def test_first_rewards_of_an_arm_are_learnt_however_far_from_those_of_others() -> None:
     """Nothing is known of it, so anything may be expected."""
     rng = np.random.default_rng(3)
-    tide = Tide(TideParameters(without=FEW), ProblemShape(3), Streams(2))
+    tide = Patterns(TideParameters(without=FEW), ProblemShape(3), Streams(2))
     for t in range(202):
         tide.choose(Context())
         arm = 2 if t >= 200 else t % 2
@@ -273,7 +274,7 @@ def test_first_rewards_of_an_arm_are_learnt_however_far_from_those_of_others() -
 
 
 def test_what_was_expected_is_remembered_when_restored() -> None:
-    tides = [Tide(TideParameters(without=FEW), ProblemShape(2), Streams(2)) for _ in range(2)]
+    tides = [Patterns(TideParameters(without=FEW), ProblemShape(2), Streams(2)) for _ in range(2)]
     for t, noise in enumerate(ordinary(120)):
         tides[0].choose(Context())
         tides[0].learn(Event(Context(), t % 2, 0.02 * noise + t % 2, decided=t))
@@ -290,7 +291,7 @@ def test_what_was_expected_is_remembered_when_restored() -> None:
 def test_who_leads_is_told_of_last_rewards_in_its_own_units(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tide = Tide(TideParameters(without=("network",)), ProblemShape(2), Streams(2))
+    tide = Patterns(TideParameters(without=("network",)), ProblemShape(2), Streams(2))
     outlook, asked = tide._bank.outlook, []
 
     def noted(m: int, moment: Moment, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -311,10 +312,10 @@ def test_who_leads_is_told_of_last_rewards_in_its_own_units(
     assert len(asked) > 50
 
 
-def nearly_right(rounds: int = 600) -> Tide:
+def nearly_right(rounds: int = 600) -> Patterns:
     """Two arms, of which the sign of the observation says which one pays 1; from round 2 on that
     one is played."""
-    tide = Tide(TideParameters(without=("network",)), ProblemShape(2, 3), Streams(1))
+    tide = Patterns(TideParameters(without=("network",)), ProblemShape(2, 3), Streams(1))
     rng = np.random.default_rng(2)
     for t in range(rounds):
         x = rng.normal(size=3)
@@ -328,7 +329,7 @@ def nearly_right(rounds: int = 600) -> Tide:
     return tide
 
 
-def mistaken(tide: Tide, reward: float, t: int = 600) -> int:
+def mistaken(tide: Patterns, reward: float, t: int = 600) -> int:
     """How many rewards are set aside after one for the wrong arm."""
     context = Context(observation=np.array([3.0, 0.0, 0.0]))
     tide.choose(context)
@@ -359,7 +360,7 @@ def test_reward_is_taken_when_it_lies_less_than_as_many_times_as_far_out(
 
 def test_absurd_reward_is_set_aside_unless_no_reward_may_be_wild() -> None:
     for wild, aside in ((0.01, 1), (0.0, 0)):
-        policy = Tide(TideParameters(wild=wild), ProblemShape(2), Streams(0))
+        policy = Patterns(TideParameters(wild=wild), ProblemShape(2), Streams(0))
         for t in range(64):
             policy.learn(Event(Context(), t % 2, 1e14 if t == 40 else t % 2 + 0.1 * (t % 5), t))
         assert policy.diagnostics()["set_aside"] == aside

@@ -140,7 +140,9 @@ def test_tide_memory_does_not_grow_when_rewards_come_late_or_never(rewarded: boo
             policy.learn(Event(Context(), arm, float(rng.normal()), t + i))
         while policy.upkeep():
             pass
-        sizes.append(len(policy.snapshot()["state"]["network"]["encoder"]["history"]["rewards"]))
+        sizes.append(
+            len(policy.snapshot()["state"]["patterns"]["network"]["encoder"]["history"]["rewards"])
+        )
     assert max(sizes) <= 64 + 7
 
 

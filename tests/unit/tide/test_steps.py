@@ -9,7 +9,7 @@ import pytest
 
 from tidepull.errors import ParameterError
 from tidepull.random import Streams
-from tidepull.tide import Tide, TideParameters
+from tidepull.tide import TideParameters
 from tidepull.tide.agenda import birth_is_due
 from tidepull.tide.births import pools
 from tidepull.tide.mixture import Mixture
@@ -17,14 +17,15 @@ from tidepull.tide.models.family import Layout
 from tidepull.tide.models.last_success import LastSuccessMemory
 from tidepull.tide.models.network import NetworkHypothesis
 from tidepull.tide.models.turns import TurnsMemory
+from tidepull.tide.patterns import Patterns
 from tidepull.types import Context, Event, ProblemShape
 
 
-def tide(n_arms: int = 3, shape: ProblemShape | None = None, **parameters: Any) -> Tide:
-    return Tide(TideParameters(**parameters), shape or ProblemShape(n_arms), Streams(0))
+def tide(n_arms: int = 3, shape: ProblemShape | None = None, **parameters: Any) -> Patterns:
+    return Patterns(TideParameters(**parameters), shape or ProblemShape(n_arms), Streams(0))
 
 
-def play(policy: Tide, rewards: list[float], *, upkeep: bool = True) -> list[int]:
+def play(policy: Patterns, rewards: list[float], *, upkeep: bool = True) -> list[int]:
     """Rewards that come at once, whatever was chosen."""
     arms = []
     for t, reward in enumerate(rewards):
@@ -35,7 +36,7 @@ def play(policy: Tide, rewards: list[float], *, upkeep: bool = True) -> list[int
     return arms
 
 
-def agenda(policy: Tide) -> list[str]:
+def agenda(policy: Patterns) -> list[str]:
     return [name for name, _ in policy.snapshot()["agenda"]]
 
 
@@ -111,7 +112,7 @@ def test_births_are_due_ever_more_rarely() -> None:
 
 
 def test_rebuilds_stop_when_scale_and_contexts_are_settled() -> None:
-    def rebuilt(policy: Tide, context: Context, reward: Any, n: int = 300) -> list[int]:
+    def rebuilt(policy: Patterns, context: Context, reward: Any, n: int = 300) -> list[int]:
         found = []
         for t in range(n):
             arm = policy.choose(context)

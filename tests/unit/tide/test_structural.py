@@ -9,7 +9,14 @@ import pytest
 
 from tidepull.policies import build_policy
 from tidepull.tide.models.structural import Blocks, StructuralModels, Structure
-from tidepull.tide.structural import ANY, BINARY, HURDLE, likelihood_of, structures_of
+from tidepull.tide.structural import (
+    ANY,
+    BINARY,
+    HURDLE,
+    _Mixture,
+    likelihood_of,
+    structures_of,
+)
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -54,6 +61,35 @@ def test_filter_is_gaussian_process_regression(index: int) -> None:
             structure, blocks, X[own], hours[own], y[own], noise[own], rows[k], now
         )
         assert (means[k], variances[k]) == pytest.approx(expected, rel=1e-7, abs=1e-9)
+
+
+@pytest.mark.parametrize("index", [0, 4, 8, 13])
+def test_reward_that_comes_late_counts_for_its_own_time(index: int) -> None:
+    blocks = Blocks(0)
+    structure = structures_of(blocks)[index]
+    models = StructuralModels([structure], blocks, 1)
+    hours = np.array([1000.0, 997.0])  # the second was decided before the first, and came later
+    X = np.array([blocks.features(hour * HOUR, np.empty(0)) for hour in hours])
+    y, noise = np.array([0.7, -1.1]), np.empty(2)
+    for i in range(2):
+        noise[i] = models.noise(0)
+        models.observe(0, X[i], float(y[i]), float(hours[i]), None)
+    assert models._clock[0] == 1000.0
+    means, variances = models.outlook(0, X[:1], 1000.0)
+    expected = dense_outlook(structure, blocks, X, hours, y, noise, X[0], 1000.0)
+    assert (means[0], variances[0]) == pytest.approx(expected, rel=1e-7)
+
+
+def test_deviation_is_explored_only_as_far_as_it_lasts() -> None:
+    blocks = Blocks(0)
+    structures = [s for s in structures_of(blocks) if s.persistence in (1.0, 0.8)][:6]
+    models = StructuralModels(structures, blocks, 1)
+    x = blocks.features(0.0, np.empty(0))[None]
+    for m, structure in enumerate(structures):
+        _, whole = models.outlook(m, x, 0.0)
+        _, lasting = models.outlook(m, x, 0.0, lasting_hours=24.0)
+        deviation = structure.variances(blocks)[-1]
+        assert whole[0] - lasting[0] == pytest.approx(deviation * (1 - structure.persistence**48))
 
 
 def test_student_prediction_and_noise() -> None:
@@ -129,3 +165,19 @@ def test_without_a_time_a_level_is_learnt() -> None:
         policy.learn(Event(Context(), arm, float(rng.random() < (0.2, 0.6, 0.3)[arm])))
         arms.append(arm)
     assert np.mean(np.array(arms[300:]) == 1) > 0.85
+
+
+def test_arm_that_was_never_played_is_drawn_with_its_whole_width() -> None:
+    blocks, rng = Blocks(0), np.random.default_rng(0)
+    shrunk = next(s for s in structures_of(blocks) if s.scale == 0.01 and s.persistence == 1.0)
+    mixture = _Mixture([shrunk], blocks, 3)
+    x = blocks.features(0.0, np.empty(0))
+    for n in range(200):
+        mixture.learn(0, x, float(rng.random() < 0.5), float(n), binary=True, count=n + 1)
+    X = np.broadcast_to(x, (3, len(x)))
+    draws = np.array([mixture.sample(X, 200.0, False, rng)[0] for _ in range(4000)])
+    prior = mixture.spread * math.sqrt(mixture.models.prior(0, x))
+    _, variances = mixture.models.outlook(0, X, 200.0)
+    known = mixture.spread * math.sqrt(variances[0])
+    assert draws[:, 1:].std(axis=0) == pytest.approx([prior, prior], rel=0.05)
+    assert draws[:, 0].std() < 0.7 * known

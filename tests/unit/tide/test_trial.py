@@ -10,11 +10,12 @@ import pytest
 
 from tidepull.policies import build_policy
 from tidepull.random import Streams
-from tidepull.tide import Tide, TideParameters
+from tidepull.tide import TideParameters
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Filter, Layout
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.slices import finished
+from tidepull.tide.patterns import Patterns
 from tidepull.tide.trial import ITSELF, OTHERS, GatedModel
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
@@ -32,8 +33,8 @@ def trial(prior: float = 0.01) -> GatedModel:
     return GatedModel(regimes(), prior, 1e-5)
 
 
-def tide(seed: int = 0) -> Tide:
-    return Tide(TideParameters(), SHAPE, Streams(seed))
+def tide(seed: int = 0) -> Patterns:
+    return Patterns(TideParameters(), SHAPE, Streams(seed))
 
 
 def test_weight_follows_bayes_rule_with_a_little_given_back() -> None:
@@ -113,7 +114,7 @@ def test_share_is_how_often_it_decides() -> None:
 
 def test_regimes_are_on_trial_with_observations_alone() -> None:
     assert tide().families[-1] == "regimes"
-    plain = Tide(TideParameters(), ProblemShape(3), Streams(0))
+    plain = Patterns(TideParameters(), ProblemShape(3), Streams(0))
     assert plain._trial is None
     assert "regimes" in plain.families
 
@@ -126,7 +127,9 @@ RULE = np.cumsum(np.random.default_rng(11).random(2000) < 1 / 60) % 2
 """Two rules that take turns, each for 60 rounds on average."""
 
 
-def play(policy: Tide, first: int, stop: int, *, shares: bool = False) -> tuple[list[int], float]:
+def play(
+    policy: Patterns, first: int, stop: int, *, shares: bool = False
+) -> tuple[list[int], float]:
     """The arms, and how often they were right; contexts and noise follow from the round."""
     arms, right = [], 0
     for t in range(first, stop):

@@ -14,7 +14,7 @@ from scipy import stats
 from tests.unit.tide.continuing import arms_after_restoring
 from tidepull.experiments.loop import run_trial
 from tidepull.random import Streams
-from tidepull.tide import Tide, TideParameters
+from tidepull.tide import TideParameters
 from tidepull.tide.kinds import explained_within, found_two
 from tidepull.tide.models import kernels, particles
 from tidepull.tide.models.algebra import log_kind
@@ -25,6 +25,7 @@ from tidepull.tide.models.family import Filter, Layout
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import blank
 from tidepull.tide.models.stationary import Stationary
+from tidepull.tide.patterns import Patterns
 from tidepull.tide.scale import RewardScale, Seen, Units, two_means_threshold
 from tidepull.tide.trial import GatedModel
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
@@ -292,9 +293,9 @@ def test_trial_continues_from_a_snapshot_with_its_bins_and_begins_anew_without()
 # ---- the whole policy
 
 
-def taught(noise: float, rounds: int = 80) -> Tide:
+def taught(noise: float, rounds: int = 80) -> Patterns:
     """Two arms, of which the sign of the observation says which one pays 1."""
-    tide = Tide(TideParameters(without=("network",)), ProblemShape(2, 3), Streams(1))
+    tide = Patterns(TideParameters(without=("network",)), ProblemShape(2, 3), Streams(1))
     rng = np.random.default_rng(2)
     for t in range(rounds):
         context, paid = Context(observation=rng.normal(size=3)), noise * rng.normal()
@@ -313,7 +314,8 @@ def test_two_kinds_are_told_apart_unless_noise_blurs_them() -> None:
 
 def test_chances_come_from_densities_where_something_is_observed_alone() -> None:
     observed, unseen = (
-        Tide(TideParameters(), shape, Streams(1)) for shape in (ProblemShape(2, 3), ProblemShape(2))
+        Patterns(TideParameters(), shape, Streams(1))
+        for shape in (ProblemShape(2, 3), ProblemShape(2))
     )
     assert [tide._bank.arrays.settings[kernels.BY_DENSITY] for tide in (observed, unseen)] == [1, 0]
     assert unseen._trial is None
@@ -330,7 +332,7 @@ def test_rewards_of_two_kinds_are_1_and_minus_1_to_newborns_and_put_right_the_on
     assert tide._trial._bins[:, 0].sum() > 60  # it lived through the first sixteen again
 
 
-def taught_on(tide: Tide, rewards: list[tuple[int, float]], upkeep: int = 10**6) -> None:
+def taught_on(tide: Patterns, rewards: list[tuple[int, float]], upkeep: int = 10**6) -> None:
     """More rounds, in which nothing that is seen matters."""
     rng, first = np.random.default_rng(3), tide._recent.count
     for t, (arm, reward) in enumerate(rewards, first):
@@ -380,7 +382,7 @@ def test_what_the_network_said_in_densities_is_not_compared_with_chances_when_ki
     None
 ):
     others = [name for name in FAMILIES if name not in ("stationary", "network")]
-    tide = Tide(TideParameters(without=tuple(others)), ProblemShape(2, 3), Streams(1))
+    tide = Patterns(TideParameters(without=tuple(others)), ProblemShape(2, 3), Streams(1))
     rng = np.random.default_rng(2)
     paid = [(int(arm), float(arm) + 0.02 * rng.normal()) for arm in rng.integers(2, size=1024)]
     paid[:140] = [(arm, rng.random()) for arm, _ in paid[:140]]
@@ -396,7 +398,7 @@ def regret_of(paid: FloatArray, rounds: int = 700, seed: int = 1) -> float:
     """Over the second half, where the arm that an observation names pays its own amount, and others
     nothing."""
     n = len(paid)
-    tide = Tide(TideParameters(without=("network",)), ProblemShape(n, 4), Streams(seed))
+    tide = Patterns(TideParameters(without=("network",)), ProblemShape(n, 4), Streams(seed))
     rng, lost = np.random.default_rng(seed), 0.0
     for t in range(rounds):
         context, noise = Context(observation=rng.normal(size=4)), 0.02 * rng.normal()

@@ -61,7 +61,7 @@ def test_everybody_has_lived_through_every_round_once_however_work_is_sliced(
     mid-birth."""
     policy, world = made(problem, without=["network"])
     play(policy, world, 230, slices)
-    inner = policy.inner
+    inner = policy.inner._patterns
     bank, units = inner._bank, inner._scale.units
     window = inner._recent.window(units)
     twin = bank.twin()
@@ -94,7 +94,7 @@ def test_weights_after_a_search_that_rewards_interrupt_are_those_of_bayes_rule()
     play(policy, world, 150, 3)
     while policy.upkeep():
         pass
-    inner = policy.inner
+    inner = policy.inner._patterns
     bank, mixture = inner._bank.twin(), inner._mixture
     window, binary = inner._recent.window(inner._scale.units), inner._scale.units.binary
     active = np.flatnonzero(bank.arrays.active)

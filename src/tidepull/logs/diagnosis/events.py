@@ -56,9 +56,8 @@ class Events:
         used = len(self) * self.each / self.rows
         drawn = f"{used:.0%} of the {self.rows:,} decisions with a reward are used, drawn at random"
         if used > 0.9:
-            return (
-                f"{averaged} to make {len(self):,} events of {self.rows:,} decisions with a reward"
-            )
+            events = f"{len(self):,} events of {self.rows:,} decisions with a reward"
+            return f"{averaged} to make {events}"
         return f"{averaged}; {drawn}" if averaged else drawn
 
 
@@ -74,9 +73,9 @@ def events_of(log: Log, most: int = MOST, seed: int = 0) -> Events:
     order = np.argsort(members[:, each // 2], kind="stable")
     members = members[order]
     row = members[:, each // 2]
-    time = (
-        None if log.time is None else (local_seconds(log.time, log.zone) if log.dated else log.time)
-    )
+    time = log.time
+    if time is not None and log.dated:
+        time = local_seconds(time, log.zone)
     return Events(
         n_arms=log.n_arms,
         arm=log.arm[row].astype(np.int64),

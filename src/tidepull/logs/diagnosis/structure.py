@@ -86,7 +86,7 @@ def structure_of(
     log: Log, events: Events, *, seed: int = 0, tick: Callable[[int], None] = lambda _: None
 ) -> TimeStructure:
     """Let the hypotheses learn the events; `tick` is told after each how many are done."""
-    without = ["network"] if events.dated else ["network", "calendar"]
+    without = ["network", "structural"] + ([] if events.dated else ["calendar"])
     events, labels = _without_small_arms(log, events)
     policy: Any = build_policy(("tide", {"without": without}), ProblemShape(len(labels)), seed=seed)
     times = [None] * len(events) if events.time is None else events.time.tolist()

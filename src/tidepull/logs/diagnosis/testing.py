@@ -175,19 +175,18 @@ def _changes(events: Events) -> tuple[Measure, Measure]:
     n, cells = len(events), min(_BINS, len(events) // 2)
     place = events.arm * cells + np.minimum(np.arange(n) * cells // n, cells - 1)
     size = events.n_arms * cells
-    before = (
-        np.bincount(place, minlength=size).reshape(-1, cells).cumsum(axis=1)[:, :-1].astype(float)
-    )
+
+    def sums_before(weights: FloatArray | None = None) -> FloatArray:
+        table = np.bincount(place, weights, size).reshape(-1, cells)
+        return np.asarray(table.cumsum(axis=1)[:, :-1], float)
+
+    before = sums_before()
     total = np.bincount(events.arm, minlength=events.n_arms)[:, None]
     fair = (before >= _LEAST) & (total - before >= _LEAST)
     variance = np.where(fair, before * (1 - before / np.maximum(total, 1)), 1.0)
 
     def apart(z: FloatArray) -> FloatArray:
-        sums = (
-            np.bincount(place, weights=z, minlength=size).reshape(-1, cells).cumsum(axis=1)[:, :-1]
-        )
-        result: FloatArray = np.where(fair, sums**2 / variance, 0.0)
-        return result
+        return np.asarray(np.where(fair, sums_before(z) ** 2 / variance, 0.0))
 
     return lambda z: float(apart(z).sum(axis=0).max()), lambda z: float(apart(z).max())
 

@@ -86,10 +86,11 @@ def unit(vectors: Floats) -> Floats:
     return np.asarray(vectors / np.sqrt(np.sum(vectors * vectors, axis=-1, keepdims=True)))
 
 
-AdversaryName: TypeAlias = Literal["random", "least-explored", "hidden-best"]
+AdversaryName: TypeAlias = Literal["random", "least-explored", "hidden-best", "unexplored-best"]
 ADVERSARIES: tuple[AdversaryName, ...] = get_args(AdversaryName)
 
 _TILT = 0.5
+_KNOWN_MEAN = 0.43
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,10 +145,29 @@ def hidden_best(view: View) -> Floats:
     )
 
 
+def unexplored_best(view: View) -> Floats:
+    """The best arm lies at right angles to the only direction that the agent gets to know.
+
+    All arms are v, ||v|| = 1 and v . w = 0.43, but in rounds 8, 16, 32, ..., where the first is u at
+    right angles to v, u . w = 0.90. The agent soon knows v and nothing of u, so that only a wide
+    posterior plays u; from about 2,048 rounds on v is saturated (d = 2, K = 2, sigma = 0.21).
+    """
+    axis = np.zeros_like(view.w)
+    axis[:, 0] = 1.0
+    across = unit(axis - np.sum(axis * view.w, axis=1, keepdims=True) * view.w)
+    rest = math.sqrt(1.0 - _KNOWN_MEAN**2)
+    known = _KNOWN_MEAN * view.w + rest * across
+    truth = np.repeat(known[:, None, :], view.normals.shape[1], axis=1)
+    if view.t >= 8 and view.t & (view.t - 1) == 0:
+        truth[:, 0] = rest * view.w - _KNOWN_MEAN * across
+    return truth
+
+
 _BY_NAME: dict[AdversaryName, Adversary] = {
     "random": random_contexts,
     "least-explored": least_explored,
     "hidden-best": hidden_best,
+    "unexplored-best": unexplored_best,
 }
 
 

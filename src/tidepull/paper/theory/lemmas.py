@@ -218,31 +218,13 @@ class Lemmas:
         delta, sure = self._setting.delta, premise_holds and self._scenario.inflate
         _, unsaturated, promised = self._unsaturated
         optimistic = 1.0 if math.isinf(self._least_z) else float(norm.cdf(self._least_z))
+        least, chance = {"at_least": True, "promised": sure}, _chance(OPTIMISM, self._draws)
+        regret, outside = max(self._regret_share, 0.0), "P(a_t outside C_t), least"
+        noise = "trials with Σ (R_a* - R_A) - regret above its limit"
         return (
-            Promise(
-                "Lemma 2",
-                "P(Θ + ε ≥ x* · w), least",
-                optimistic,
-                OPTIMISM,
-                at_least=True,
-                promised=sure,
-            ),
-            Promise(
-                "Lemma 3",
-                "P(a_t outside C_t), least",
-                unsaturated,
-                promised,
-                at_least=True,
-                margin=_chance(OPTIMISM, self._draws),
-                promised=sure,
-            ),
-            Promise(
-                "Lemma 4",
-                "E(regret of a round) / limit, most",
-                max(self._regret_share, 0.0),
-                1.0,
-                promised=sure,
-            ),
+            Promise("Lemma 2", "P(Θ + ε ≥ x* · w), least", optimistic, OPTIMISM, **least),
+            Promise("Lemma 3", outside, unsaturated, promised, margin=chance, **least),
+            Promise("Lemma 4", "E(regret of a round) / limit, most", regret, 1.0, promised=sure),
             Promise("Theorem", "|Z_t| / K_t, most", self._increment, 1.0),
             self._rarely("Azuma", "trials with Y_T above its limit", self._Y_worst, delta / 2),
             self._rarely("Lemma 8", "trials with ξ above its limit", self._xi_worst, delta),
@@ -250,20 +232,13 @@ class Lemmas:
                 Promise("Potential", f"sum / limit, λ = {ridge:g}", float(share), 1.0)
                 for ridge, share in zip(RIDGES, self._potential_shares, strict=True)
             ),
-            self._rarely(
-                "Realised",
-                "trials with Σ (R_a* - R_A) - regret above its limit",
-                self._luck_worst,
-                delta / 2,
-            ),
+            self._rarely("Realised", noise, self._luck_worst, delta / 2),
         )
 
     def _rarely(self, lemma: str, what: str, worst: tuple[float, float], allowed: float) -> Promise:
         """A limit that may be passed with so small a probability at each T."""
         margin = _chance(allowed, self._scenario.seeds)
-        nearest = (
-            worst[1] if math.isfinite(worst[1]) else None
-        )  # without noise there is nothing to limit
+        nearest = worst[1] if math.isfinite(worst[1]) else None  # without noise there is no limit
         return Promise(lemma, what, worst[0], allowed, margin=margin, nearest=nearest)
 
 

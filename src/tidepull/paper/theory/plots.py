@@ -30,11 +30,8 @@ def regret_against_bound(result: Simulation, *, path: Path) -> None:
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
     T = result.checkpoints.astype(float)
-    mean, low, high = (
-        result.regret.mean(axis=0),
-        result.regret.min(axis=0),
-        result.regret.max(axis=0),
-    )
+    regret, label = result.regret, "regret: mean, and range of all trials"
+    mean, low, high = regret.mean(axis=0), regret.min(axis=0), regret.max(axis=0)
     axes.loglog(T, result.bound, color=_BOUND, lw=2, label="the theorem's bound")
     axes.loglog(T, 2 * T, color="black", lw=1.2, ls=(0, (6, 3)), label="trivial bound, 2T")
     shown = mean > 0
@@ -43,23 +40,11 @@ def regret_against_bound(result: Simulation, *, path: Path) -> None:
         axes.fill_between(
             T, np.maximum(low, floor), np.maximum(high, floor), color=_REGRET, alpha=0.18, lw=0
         )
-        axes.loglog(
-            T[shown],
-            mean[shown],
-            color=_REGRET,
-            lw=2.4,
-            label="regret: mean, and range of all trials",
-        )
+        axes.loglog(T[shown], mean[shown], color=_REGRET, lw=2.4, label=label)
         end = mean[-1]
         for power, style, name in ((0.5, ":", "√T"), (1.0, "-.", "T")):
-            axes.loglog(
-                T,
-                end * (T / T[-1]) ** power,
-                color=_GUIDE,
-                ls=style,
-                lw=1.4,
-                label=f"slope of {name}",
-            )
+            guide = end * (T / T[-1]) ** power
+            axes.loglog(T, guide, color=_GUIDE, ls=style, lw=1.4, label=f"slope of {name}")
         axes.set_ylim(bottom=floor)
     axes.set(xlabel="horizon T", ylabel="cumulative regret", title=_describe(result))
     axes.title.set_fontsize(10)
@@ -78,42 +63,22 @@ def promises(result: Simulation, *, path: Path) -> None:
     allowed = np.cumsum(1.0 / t.astype(float) ** 2)
     delta = result.setting.delta
     left.plot(t, allowed, color=_BOUND, lw=1.6, ls="--", label="E$^Θ$ allowed: Σ 1/t²")
-    left.plot(
-        t, np.cumsum(result.failures_theta) / trials, color=_BOUND, lw=2.2, label="E$^Θ$ measured"
-    )
-    left.plot(
-        t, delta * allowed, color=_REGRET, lw=1.6, ls="--", label=f"E$^w$ allowed: {delta:g} Σ 1/t²"
-    )
-    left.plot(
-        t, np.cumsum(result.failures_w) / trials, color=_REGRET, lw=2.2, label="E$^w$ measured"
-    )
-    left.set(
-        xscale="log",
-        xlabel="round t",
-        ylabel="failures so far, per trial",
-        title="Events of Lemma 1",
-    )
+    label = f"E$^w$ allowed: {delta:g} Σ 1/t²"
+    theta, w = (np.cumsum(n) / trials for n in (result.failures_theta, result.failures_w))
+    left.plot(t, theta, color=_BOUND, lw=2.2, label="E$^Θ$ measured")
+    left.plot(t, delta * allowed, color=_REGRET, lw=1.6, ls="--", label=label)
+    left.plot(t, w, color=_REGRET, lw=2.2, label="E$^w$ measured")
+    left.set(xscale="log", xlabel="round t", ylabel="failures so far, per trial")
+    left.set_title("Events of Lemma 1")
     left.set_ylim(-0.05, 2.6)
     left.legend(frameon=False, loc="upper left", fontsize=9, ncols=2)
     T = result.checkpoints.astype(float)
     right.loglog(
         T[1:], result.potential_limit[1:], color=_BOUND, lw=2, label="allowed: 5 √(d T log T)"
     )
-    right.fill_between(
-        T,
-        result.potential.min(axis=0),
-        result.potential.max(axis=0),
-        color=_SECOND,
-        alpha=0.25,
-        lw=0,
-    )
-    right.loglog(
-        T,
-        result.potential.mean(axis=0),
-        color=_SECOND,
-        lw=2.2,
-        label="Σ s: mean, range of all trials",
-    )
+    sums, label = result.potential, "Σ s: mean, range of all trials"
+    right.fill_between(T, sums.min(axis=0), sums.max(axis=0), color=_SECOND, alpha=0.25, lw=0)
+    right.loglog(T, sums.mean(axis=0), color=_SECOND, lw=2.2, label=label)
     measured = promises_of(result, premise_holds=False)
     right.set(
         xlabel="horizon T",
@@ -159,31 +124,15 @@ def effective_error(measured: EffectiveError, *, title: str, path: Path) -> None
         2, 1, figsize=(8, 6.4), layout="constrained", sharex=True, height_ratios=(3, 2)
     )
     middle = measured.first + measured.length / 2
-    top.plot(
-        middle,
-        measured.nothing,
-        color="black",
-        lw=1.2,
-        ls=(0, (6, 3)),
-        zorder=3,
-        label="predicting 0",
+    lines = (
+        (measured.nothing, "predicting 0", {"color": "black", "lw": 1.2, "ls": (0, (6, 3))}),
+        (measured.vectors, "the arms' vectors, best linear map", {"color": _GUIDE, "lw": 1.8}),
+        (measured.last_layer, "learned features, the policy's last layer", {"color": _SECOND}),
+        (measured.features, "learned features, best linear map", {"color": _BOUND, "lw": 2.4}),
+        (measured.regret_per_round, "regret a round", {"color": _REGRET, "lw": 1.4, "ls": ":"}),
     )
-    top.plot(
-        middle, measured.vectors, color=_GUIDE, lw=1.8, label="the arms' vectors, best linear map"
-    )
-    top.plot(
-        middle,
-        measured.last_layer,
-        color=_SECOND,
-        lw=1.2,
-        label="learned features, the policy's last layer",
-    )
-    top.plot(
-        middle, measured.features, color=_BOUND, lw=2.4, label="learned features, best linear map"
-    )
-    top.plot(
-        middle, measured.regret_per_round, color=_REGRET, lw=1.4, ls=":", label="regret a round"
-    )
+    for errors, label, style in lines:
+        top.plot(middle, errors, label=label, **{"lw": 1.2, **style})
     top.set(ylabel="error on held-out rounds (reward)", title=title)
     top.set_ylim(0, 1.35 * max(float(np.max(line.get_ydata())) for line in top.get_lines()))
     top.legend(frameon=False, fontsize=9, loc="upper right", ncols=2)

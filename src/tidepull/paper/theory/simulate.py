@@ -214,20 +214,21 @@ def promises(result: Simulation, *, premise_holds: bool) -> Promises:
 def configurations(
     *, horizon: int, seeds: int, seed: int
 ) -> Iterator[tuple[LinearSetting, Scenario]]:
-    """Forty-five: every adversary, noise and epsilon; other shapes, errors along w, loud noise;
-    errors that vary.
+    """Forty-six: three adversaries with every noise and epsilon; other shapes, errors along w, loud
+    noise; errors that vary; a best arm that only a wide posterior finds.
 
     Where sigma is above 0.2, it is large enough for Lemma 2's premise in every round; where d is 2
     then, arms are saturated within 2,048 rounds.
     """
-    for adversary, noise in product(ADVERSARIES, NOISES):
+    *adversaries, unexplored = ADVERSARIES
+    for adversary, noise in product(adversaries, NOISES):
         # Without error nothing hides the best arm: all arms of "hidden-best" would be the same.
         for epsilon in (0.01, 0.1, 0.5) if adversary == "hidden-best" else (0.0, 0.01, 0.1):
             scenario = Scenario(
                 horizon=horizon, seeds=seeds, seed=seed, adversary=adversary, noise=noise
             )
             yield LinearSetting(d=5, k=10, epsilon=epsilon), scenario
-    for adversary in ADVERSARIES:
+    for adversary in adversaries:
         common = Scenario(horizon=horizon, seeds=seeds, seed=seed, adversary=adversary)
         yield LinearSetting(d=2, k=25, epsilon=0.05), common
         yield LinearSetting(d=2, k=25, epsilon=0.001, sigma=0.21), common
@@ -238,6 +239,8 @@ def configurations(
                 LinearSetting(d=5, k=10, epsilon=0.1, sigma=0.5),
                 replace(common, schedule=schedule),
             )
+    alone = Scenario(horizon=horizon, seeds=seeds, seed=seed, adversary=unexplored)
+    yield LinearSetting(d=2, k=2, sigma=0.21), alone
 
 
 EPSILONS = (0.01, 0.02, 0.05, 0.1, 0.2)

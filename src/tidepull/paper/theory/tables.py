@@ -111,26 +111,14 @@ def bound_tables(report: dict[str, Any]) -> list[Table]:
         "c": ("c_T", "min(2 √(d log T), 2 √(log(T K)))"),
         "g": ("g_T", "c_T ν_T + l_T"),
     }
-    shares = [
-        Table(
-            name,
-            heading,
-            ("term", "formula", "value", "share"),
-            tuple(
-                (
-                    Cell(term),
-                    Cell(formula),
-                    _number(report[term]),
-                    _percent(report[term] / total, 1),
-                )
-                for term, formula in rows.items()
-            ),
+    columns, shares = ("term", "formula", "value", "share"), []
+    split = "The same total, split by ε"
+    for name, heading, formulas in (("terms", title, terms), ("split", split, parts)):
+        rows = tuple(
+            (Cell(term), Cell(formula), _number(report[term]), _percent(report[term] / total, 1))
+            for term, formula in formulas.items()
         )
-        for name, heading, rows in (
-            ("terms", title, terms),
-            ("split", "The same total, split by ε", parts),
-        )
-    ]
+        shares.append(Table(name, heading, columns, rows))
     values = tuple(
         (Cell(name), Cell(formula), _number(report[key]))
         for key, (name, formula) in ingredients.items()
@@ -208,16 +196,9 @@ def simulation_tables(report: dict[str, Any]) -> list[Table]:
         ("arms in the saturated set", f"{report['saturated']:.1%}", "-"),
     ]
     columns = ("measured", "value", "limit promised")
-    tables = [
-        Table(
-            "simulation", title, columns, tuple((Cell(a), _right(b), _right(c)) for a, b, c in rows)
-        )
-    ]
-    return [
-        *tables,
-        steps_table([report]),
-        *([_exponents(report["exponents"])] if report["exponents"] else []),
-    ]
+    cells = tuple((Cell(a), _right(b), _right(c)) for a, b, c in rows)
+    growth = [_exponents(report["exponents"])] if report["exponents"] else []
+    return [Table("simulation", title, columns, cells), steps_table([report]), *growth]
 
 
 def _exponents(exponents: Sequence[dict[str, Any]]) -> Table:
@@ -286,14 +267,7 @@ def steps_table(reports: Sequence[dict[str, Any]]) -> Table:
                 _right(f"{sum(step['kept'] for step in promised)} of {len(promised)}"),
             )
         )
-    columns = (
-        "step",
-        "measured",
-        "worst / allowed",
-        "without its premise",
-        "nearest / limit",
-        "kept",
-    )
+    columns = ("step", "measured", "worst / allowed", "no premise", "nearest / limit", "kept")
     return Table("proof", "The steps of the proof", columns, tuple(rows))
 
 

@@ -205,9 +205,8 @@ def criteo_partial_flip(parameters: CriteoPartialFlipParameters, streams: Stream
     mask = np.zeros(prepared.dim, np.bool_)
     switched = round(parameters.share * prepared.dim)
     mask[streams.generator("mask").choice(prepared.dim, switched, replace=False)] = True
-    return _on_banners(
-        parameters, prepared, PartialFlip(prepared.theta, mask, parameters.change_at), streams
-    )
+    drift = PartialFlip(prepared.theta, mask, parameters.change_at)
+    return _on_banners(parameters, prepared, drift, streams)
 
 
 def criteo_flipping(parameters: CriteoFlippingParameters, streams: Streams) -> LinearProblem:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import brentq
@@ -70,9 +71,7 @@ def one_hot(categories: NDArray[np.int64]) -> sparse.csr_array:
     )
 
 
-def truncated_svd(
-    matrix: sparse.csr_array, dim: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def truncated_svd(matrix: sparse.csr_array, dim: int, rng: Generator) -> NDArray[np.float64]:
     """The rows of `matrix` in the basis of its `dim` leading right singular vectors: X V = U S.
 
     Not normalised. The starting vector comes from `rng`; signs are fixed by making the largest
@@ -159,7 +158,7 @@ def prepare_sample(kept: UniformSample, *, dim: int, seed: int) -> Prepared:
     )
 
 
-def _pool(features: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float32]:
+def _pool(features: NDArray[np.float64], rng: Generator) -> NDArray[np.float32]:
     chosen = rng.choice(len(features), min(POOL, len(features)), replace=False, shuffle=False)
     return features[np.sort(chosen)].astype(np.float32)
 
@@ -271,9 +270,7 @@ def feature_rows(rows: int, *, seed: int) -> Iterator[Impressions]:
         yield Impressions(np.column_stack([block[name] for name in FEATURES]), block[TARGET] == 1)
 
 
-def _draw_categories(
-    world: World, size: int, rng: np.random.Generator
-) -> dict[str, NDArray[np.int64]]:
+def _draw_categories(world: World, size: int, rng: Generator) -> dict[str, NDArray[np.int64]]:
     """The place of each impression's value among the values of every categorical column."""
     picks = {"campaign": np.searchsorted(world.cumulative["campaign"], rng.random(size))}
     segment = world.segment_of_campaign[picks["campaign"]]
@@ -291,7 +288,7 @@ def _logits(world: World, picks: dict[str, NDArray[np.int64]]) -> NDArray[np.flo
 
 
 def _journey(
-    timestamp: NDArray[np.int64], clicked: NDArray[np.bool_], users: int, rng: np.random.Generator
+    timestamp: NDArray[np.int64], clicked: NDArray[np.bool_], users: int, rng: Generator
 ) -> Columns:
     """The columns that the problems ignore; -1 where there is no conversion or no earlier click."""
     size = len(timestamp)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from tidepull.agent.agent import Agent
 from tidepull.agent.fields import Boolean, Category, Field, Number, Tags, Timestamp
+from tidepull.agent.served import ServedAgent
 from tidepull.service.auth import Scope
 from tidepull.service.hosted import HostedAgent
 from tidepull.service.messages import (
@@ -134,7 +134,7 @@ async def delete_agent(call: Call) -> Deleted:
 
 async def state_shown(hosted: HostedAgent) -> StateShown:
     """The state of an agent as it goes over the wire."""
-    state, settings = await hosted.ask(Agent.state), hosted.agent.settings
+    state, settings = await hosted.ask(ServedAgent.state), hosted.agent.settings
     chosen = {
         name: getattr(settings, name)
         for name in (
@@ -214,30 +214,32 @@ async def list_arms(call: Call) -> ArmsShown:
     answer_example=_ARMS,
 )
 async def change_arms(call: Call) -> ArmsShown:
-    """Add, retire or rename an arm."""
+    """Add, retire, rename or replace an arm."""
     body: ArmChange = call.body
-    if (body.to is not None) != (body.op == "rename"):
+    if (body.to is not None) != (body.op in ("rename", "replace")):
         raise HttpError(
-            422, "`to` is the new label of an arm that is renamed, and of nothing else."
+            422, "`to` is the new label of an arm that is renamed or replaced, and nothing else."
         )
-    if body.features is not None and body.op != "add":
+    if body.features is not None and body.op not in ("add", "replace"):
         raise HttpError(422, "`features` are of an arm that is added, and of nothing else.")
     hosted = await call.agent()
     await hosted.change(lambda agent: _change_arms(agent, body))
     return await _arms_shown(hosted)
 
 
-def _change_arms(agent: Agent, body: ArmChange) -> None:
+def _change_arms(agent: ServedAgent, body: ArmChange) -> None:
     if body.op == "add":
         agent.add(body.label, body.features)
     elif body.op == "retire":
         agent.retire(body.label)
+    elif body.op == "replace":
+        agent.replace(body.label, body.to or "", body.features)
     else:
         agent.rename(body.label, body.to or "")
 
 
 async def _arms_shown(hosted: HostedAgent) -> ArmsShown:
-    state = await hosted.ask(Agent.state)
+    state = await hosted.ask(ServedAgent.state)
     return ArmsShown(arms=[ArmShown(label=label, retired=retired) for label, retired in state.arms])
 
 
@@ -247,7 +249,7 @@ async def _arms_shown(hosted: HostedAgent) -> ArmsShown:
 async def freeze(call: Call) -> Held:
     """Stop learning; decisions go on."""
     hosted = await call.agent()
-    await hosted.change(Agent.freeze)
+    await hosted.change(ServedAgent.freeze)
     return Held(frozen=hosted.agent.frozen)
 
 
@@ -257,7 +259,7 @@ async def freeze(call: Call) -> Held:
 async def unfreeze(call: Call) -> Held:
     """Learn again."""
     hosted = await call.agent()
-    await hosted.change(Agent.unfreeze)
+    await hosted.change(ServedAgent.unfreeze)
     return Held(frozen=hosted.agent.frozen)
 
 
@@ -308,7 +310,7 @@ async def compact(call: Call) -> Forgotten:
     return Forgotten(deleted=await hosted.erase(lambda agent: _compact(agent, body)))
 
 
-def _compact(agent: Agent, body: CompactBody) -> int:
+def _compact(agent: ServedAgent, body: CompactBody) -> int:
     there = sum(1 for _ in agent.rows_aside(agent.aside(), before=body.before))
     if there not in (0, body.decisions):
         raise HttpError(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Caller, Request
 from tidepull.agent.decisions import Decision
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import InputError, StoreError, TidepullError
 from tidepull.service.auth import Scope
 from tidepull.service.messages import (
@@ -229,13 +229,13 @@ async def rewards(call: Call) -> RewardsTaken:
     return RewardsTaken(taken=taken, refused=len(answers) - taken, rewards=answers)
 
 
-def _reward_ahead(agent: Agent, body: RewardBody, caller: Caller) -> tuple[bool, int]:
+def _reward_ahead(agent: ServedAgent, body: RewardBody, caller: Caller) -> tuple[bool, int]:
     return agent.reward_ahead(
         body.id, body.reward, at=body.at, key=body.key, caller=caller, also=body.also
     )
 
 
-def _take_all(agent: Agent, bodies: list[RewardBody], caller: Caller) -> list[Step]:
+def _take_all(agent: ServedAgent, bodies: list[RewardBody], caller: Caller) -> list[Step]:
     steps: list[Step] = []
     for body in bodies:
         try:
@@ -247,13 +247,15 @@ def _take_all(agent: Agent, bodies: list[RewardBody], caller: Caller) -> list[St
     return steps
 
 
-def _answer_all(agent: Agent, bodies: list[RewardBody], steps: list[Step]) -> list[RewardAnswer]:
+def _answer_all(
+    agent: ServedAgent, bodies: list[RewardBody], steps: list[Step]
+) -> list[RewardAnswer]:
     """The last one first: its commit does for all of them."""
     pairs = list(zip(bodies, steps, strict=True))
     return [_answer_one(agent, body, step) for body, step in reversed(pairs)][::-1]
 
 
-def _answer_one(agent: Agent, body: RewardBody, step: Step) -> RewardAnswer:
+def _answer_one(agent: ServedAgent, body: RewardBody, step: Step) -> RewardAnswer:
     """By what became of its own record: others of the batch may have been committed before or after
     it."""
     if isinstance(step, tuple):

@@ -21,6 +21,10 @@ The variance of the noise is learnt with a discount (West and Harrison, section 
 
 and a reward is predicted by a Student t with 2a degrees of freedom and squared scale q + s2; of
 rewards of 0 and 1 the mean is the chance p, and s2 = p (1 - p).
+
+What is drawn to choose an arm is the part of its reward that is worth exploring (predictive
+sampling; Liu, Van Roy and Xu, 2023): a deviation enters by its mean, and its error only as far as
+it outlasts a day, rho^24. What will not be true tomorrow is used, and not explored.
 """
 
 from __future__ import annotations
@@ -45,6 +49,8 @@ _NOISE_A, _NOISE_B, _NOISE_MEMORY = 1.0, 0.5, 0.995
 """a0, b0 and h of the noise, in units of standardised rewards."""
 _LARGEST_ERROR = 5.0
 """Standard deviations; a larger error counts as this one in the variance of the noise."""
+LASTING_HOURS = 24.0
+"""Hours (rounds without a time) for which a deviation must last to be worth exploring."""
 _LEAST_CHANCE = 1e-3
 """A linear chance is kept this far from 0 and 1."""
 
@@ -243,15 +249,26 @@ class StructuralModels(Stateful):
             Log likelihoods.
         """
         mean, cov = self._mean[:, block], self._cov[:, block]
-        self._predict(mean, cov, max(0.0, now - self._clock[block]))
+        elapsed = now - self._clock[block]
+        self._predict(mean, cov, max(0.0, elapsed))
         self._clock[block] = max(now, self._clock[block])
-        gain = cov @ x
-        q, error = gain @ x, y - mean @ x
+        X, past = self._at(x, max(0.0, -elapsed))
+        gain = np.einsum("mde,me->md", cov, X)
+        q = np.einsum("md,md->m", gain, X) + past
+        error = y - np.einsum("md,md->m", mean, X)
         scores, noise = self._scores(y, error, q, binary)
         gain_over = gain / (q + noise)[:, None]
         mean += gain_over * error[:, None]
         cov -= gain_over[:, :, None] * gain[:, None, :]
         return scores
+
+    def _at(self, x: FloatArray, ago: float) -> tuple[FloatArray, FloatArray]:
+        """Features for the present weights of a reward that was decided some hours ago, and the
+        variance that they leave: an Ornstein-Uhlenbeck process is the same backwards in time."""
+        f = self._rho[:, -1] ** ago
+        X = np.tile(x, (len(f), 1))
+        X[:, -1] *= f
+        return X, x[-1] ** 2 * self._v[:, -1] * (1 - f * f)
 
     def _predict(self, mean: FloatArray, cov: FloatArray, elapsed: float) -> None:
         """The deviation, the last coefficient, is the only one that moves."""
@@ -282,7 +299,9 @@ class StructuralModels(Stateful):
         self._b[:] = h * self._b + (1 - h) * _NOISE_B + 0.5 * squared * noise / scale
         return scores, noise
 
-    def outlook(self, m: int, X: FloatArray, now: float) -> tuple[FloatArray, FloatArray]:
+    def outlook(
+        self, m: int, X: FloatArray, now: float, *, lasting_hours: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
         """Means and variances of x'w of every arm under model m, each with weights of its own.
 
         Parameters
@@ -293,13 +312,28 @@ class StructuralModels(Stateful):
             Features of each arm.
         now : float
             The time, in hours (rounds).
+        lasting_hours : float, default: 0
+            Of the deviation's error, count what is still there after so many hours.
         """
         f = self._rho[m, -1] ** np.maximum(0.0, now - self._clock)
-        rows = X.copy()
+        rows, lasting = X.copy(), self._rho[m, -1] ** lasting_hours
         rows[:, -1] *= f
         means = np.einsum("kd,kd->k", rows, self._mean[m])
+        rows[:, -1] *= lasting
         variances = np.einsum("kd,kde,ke->k", rows, self._cov[m], rows)
-        return means, variances + X[:, -1] ** 2 * self._v[m, -1] * (1 - f * f)
+        return means, variances + (lasting * X[:, -1]) ** 2 * self._v[m, -1] * (1 - f * f)
+
+    def prior(self, m: int, x: FloatArray) -> float:
+        """The variance of x'w before anything is known, of which draws explore: of the deviation as
+        much as outlasts a day."""
+        v = self._v[m] * x**2
+        return float(v[:-1].sum() + v[-1] * self._rho[m, -1] ** (2 * LASTING_HOURS))
+
+    def weights(self, m: int, now: float) -> FloatArray:
+        """The mean of the one weight vector of model m, where all arms share it."""
+        mean: FloatArray = self._mean[m, 0].copy()
+        mean[-1] *= self._rho[m, -1] ** max(0.0, now - self._clock[0])
+        return mean
 
     def sample_weights(self, m: int, now: float, rng: np.random.Generator) -> FloatArray:
         """Draw the one weight vector of model m, where all arms share it."""
@@ -311,6 +345,7 @@ class StructuralModels(Stateful):
         cov[:, -1, -1] += self._v[m, -1] * (1 - f * f)
         present = np.flatnonzero(self._v[m] > 0)
         factor = np.linalg.cholesky(cov[0][np.ix_(present, present)] + 1e-12 * np.eye(len(present)))
-        weights: FloatArray = mean[0]
-        weights[present] += factor @ rng.standard_normal(len(present))
-        return weights
+        errors = np.zeros(len(mean[0]))
+        errors[present] = factor @ rng.standard_normal(len(present))
+        errors[-1] *= self._rho[m, -1] ** LASTING_HOURS
+        return np.asarray(mean[0] + errors)

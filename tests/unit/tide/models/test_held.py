@@ -9,8 +9,9 @@ import numba
 import numpy as np
 
 from tidepull.random import Streams
-from tidepull.tide import Tide, TideParameters
+from tidepull.tide import TideParameters
 from tidepull.tide.models.held import Ready
+from tidepull.tide.patterns import Patterns
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 Pair: TypeAlias = tuple[FloatArray, FloatArray]
@@ -23,7 +24,7 @@ def difference(held: Any) -> float:
     return held.arrays[0][0] - held.arrays[1][0]  # type: ignore[no-any-return]
 
 
-def played(policy: Tide, first: int, stop: int) -> list[int]:
+def played(policy: Patterns, first: int, stop: int) -> list[int]:
     """The arms of some rounds."""
     arms = []
     for t in range(first, stop):
@@ -48,7 +49,7 @@ def test_arrays_are_held_anew_when_the_tuple_is_another() -> None:
 
 
 def test_copy_of_a_policy_goes_its_own_way_when_arrays_are_held() -> None:
-    policy = Tide(TideParameters(without=("network",)), ProblemShape(3), Streams(0))
+    policy = Patterns(TideParameters(without=("network",)), ProblemShape(3), Streams(0))
     played(policy, 0, 20)
     twin = copy.deepcopy(policy)
     assert played(twin, 20, 50) == played(policy, 20, 50)

@@ -1,0 +1,234 @@
+"""An agent as servers use it: many steps for one commit, work a slice at a time, and views that
+other threads read while it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from tidepull.agent.agent import Agent
+from tidepull.agent.commands import Caller, Request
+from tidepull.agent.decisions import Decision, DecisionId, id_of
+from tidepull.agent.insight import Insight
+from tidepull.agent.ledger_check import Scrub
+from tidepull.agent.log import LogReader
+
+
+class ServedAgent(Agent):
+    """An agent with the steps of a server. Whoever takes a step "ahead" must wait for its commit
+    before anybody is told of it."""
+
+    def choose_ahead(self, requests: Sequence[Request]) -> tuple[list[Decision], int]:
+        """Make several decisions, all or none, before they are durable.
+
+        The decisions must not be sent before `commit(number)` has returned.
+
+        Parameters
+        ----------
+        requests : sequence of Request
+            The decisions to make.
+
+        Returns
+        -------
+        decisions : list of Decision
+            One decision for each request.
+        number : int
+            The number to give to `commit`.
+
+        Raises
+        ------
+        ConflictError
+            If an id was used for another request.
+        """
+        return self._choose_all(requests)
+
+    def reward_ahead(
+        self,
+        id: DecisionId,
+        reward: float | Decimal,
+        *,
+        at: float | datetime | str | None = None,
+        key: str | None = None,
+        caller: Caller = Caller.PROCESS,
+        also: Mapping[str, float] | None = None,
+    ) -> tuple[bool, int]:
+        """Report the reward of a decision before it is durable.
+
+        It is durable when `commit(number)` has returned.
+
+        Parameters
+        ----------
+        id : str, int, UUID or Decision
+            The decision.
+        reward : float or Decimal
+            Its reward.
+        at : float, datetime or str, optional
+            Moment of the reward. By default it is now.
+        key : str, optional
+            Name of the reward; see `reward`.
+        caller : Caller, default: Caller.PROCESS
+            Who gives `at`, which decides how far it may be from the present.
+        also : mapping of str to float, optional
+            Further outcomes; see `reward`.
+
+        Returns
+        -------
+        new : bool
+            True if the reward is new, False if it is a duplicate.
+        number : int
+            The number to give to `commit`.
+        """
+        seq, news = self._record_reward(id, reward, at, key, caller, also)
+        return news, seq
+
+    def activate_ahead(self, id: DecisionId) -> tuple[bool, int]:
+        """Activate a deferred decision before the activation is durable.
+
+        A deferred decision counts from its activation on. The activation is durable when
+        `commit(number)` has returned.
+
+        Parameters
+        ----------
+        id : str, int, UUID or Decision
+            The decision.
+
+        Returns
+        -------
+        new : bool
+            True if the decision is activated now, False if it was active already.
+        number : int
+            The number to give to `commit`.
+
+        Raises
+        ------
+        DecisionError
+            If there is no such decision.
+        """
+        with self._lock:
+            self._ready()
+            pending = self._commands.decisions.find(id)
+            news = self._commands.activate(id_of(id), pending)
+            return news, self._commands.number_to_wait_for(pending.latest)
+
+    def commit(self, seq: int) -> None:
+        """Wait until a step is durable.
+
+        Any thread may call it while others take steps.
+
+        Parameters
+        ----------
+        seq : int
+            The number that `choose_ahead`, `reward_ahead` or `activate_ahead` returned.
+
+        Raises
+        ------
+        LedgerError
+            If the commit of the step failed.
+        """
+        self._commands.flush(seq)
+
+    @property
+    def describes(self) -> bool:
+        """Whether the features of arms are free-form objects."""
+        return self._commands.state.arms.described
+
+    def aside(self, reader: LogReader | None = None) -> Insight:
+        """Return a view that another thread can read while the agent continues.
+
+        Parameters
+        ----------
+        reader : LogReader, optional
+            A result of `reader`. If it was used before, only new records are read.
+
+        Returns
+        -------
+        Insight
+            The view.
+        """
+        with self._lock:
+            self._ready()
+            insight = Insight(self._commands.state, self._commands.ledger, reader)
+            insight.summarise_policy()
+            return insight
+
+    def reader(self) -> LogReader:
+        """Return a reader for `aside`; one thread at a time may use it."""
+        return LogReader(self.settings, self._commands.clock)
+
+    def rows_aside(
+        self, insight: Insight, *, before: float | datetime | str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Iterate over the decisions of a view, as `export` writes them.
+
+        Parameters
+        ----------
+        insight : Insight
+            A result of `aside`.
+        before : float, datetime or str, optional
+            Only decisions that `compact` would move.
+
+        Returns
+        -------
+        iterator of dict
+            One row for each decision.
+        """
+        return self._rows(insight, before)
+
+    def scrub(self, scrub: Scrub, count: int) -> tuple[int, list[int]]:
+        """Check the hashes of some more records.
+
+        Parameters
+        ----------
+        scrub : Scrub
+            How far the check has come.
+        count : int
+            Number of records to check.
+
+        Returns
+        -------
+        count : int
+            Number of records that were checked.
+        damaged : list of int
+            Numbers of records that are not as they were written.
+        """
+        return scrub.step(self._commands.ledger, count)
+
+    def slice(self) -> bool:
+        """Do one slice of pending work, if there is any.
+
+        Returns
+        -------
+        bool
+            True while there is more to do.
+        """
+        with self._lock:
+            self._ready()
+            self._work_a_little()
+            return self.has_work
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a slice of work is pending, or decisions are overdue."""
+        return self._has_work
+
+    @property
+    def snapshot_is_due(self) -> bool:
+        """Whether a snapshot should be taken now."""
+        return self._snapshot_is_due
+
+    @property
+    def unsaved_records(self) -> int:
+        """Records since the last snapshot, which a restart replays."""
+        return self._commands.ledger.last - self._commands.saved
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether a step failed, so that the next call reads the state from the ledger again."""
+        return self._commands.dirty
+
+    def recover(self) -> None:
+        """Read the state from the ledger again if a step failed; the next call does so too."""
+        with self._lock:
+            self._ready()

@@ -1,0 +1,332 @@
+"""The page of results: the paper's table beside ours, what differs and why, its claims, the cost.
+
+A page is a sequence of blocks, Markdown paragraphs and tables. `tidepull reproduce` writes it as
+Markdown and shows it as HTML at the top of its report; `details.py` has everything behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
+
+from tidepull._internal.files import write_whole
+from tidepull.experiments.archive import export
+from tidepull.experiments.grid import searched_suite
+from tidepull.experiments.rows import Row
+from tidepull.paper.authors import (
+    AuthorsCell,
+    authors_cells,
+    control_words,
+    is_authors,
+    slip_words,
+    tally_cells,
+)
+from tidepull.paper.claims import check_claims
+from tidepull.paper.exploration import NAMES, explorations
+from tidepull.paper.studies import combined, judged_studies, main_groups, searches_of
+from tidepull.paper.table import HEADS, best_choices, overview
+from tidepull.paper.verdicts import FAILS, HOLDS, NOT_JUDGED, OPEN, Claim, verdicts_table
+from tidepull.reporting import figures, published
+from tidepull.reporting.frames import Frame, Study
+from tidepull.reporting.result_tables import trials_text
+from tidepull.reporting.stats import sensitivities
+from tidepull.reporting.tables import Cell, Table, number, to_html, to_markdown
+from tidepull.reporting.traces import POINTS, Band, Examined, TrialSummary, examined
+
+Block: TypeAlias = str | Table
+Charts: TypeAlias = dict[str, Mapping[str, Band]]
+FIGURES = "results"
+"""The folder of figures beside a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperResults:
+    """All that the pages show, from one frame of trials."""
+
+    frame: Frame
+    reports: Sequence[Examined]
+    explored: Sequence[Examined]
+    searches: Sequence[Study]
+    cells: Sequence[AuthorsCell]
+    claims: Sequence[Claim]
+
+    def shown_rows(self) -> list[Row]:
+        """The trials of tables and figures; those of searches are shown by their means alone."""
+        studies = [one.study for one in (*self.reports, *self.explored)]
+        return [row for study in studies for group in study.groups for row in group.rows]
+
+
+def paper_results(
+    frame: Frame, known: Mapping[str, TrialSummary] = MappingProxyType({})
+) -> PaperResults:
+    """Look at all trials; `known` is what was kept of their rounds (by hash), others are read from
+    their stores."""
+
+    def look(studies: Iterable[Study]) -> list[Examined]:
+        return [examined(study, points=POINTS, known=known) for study in studies]
+
+    explored, searches = look(explorations(frame.studies)), searches_of(frame.studies)
+    claims = check_claims(look(judged_studies(frame.studies)), searches, explored)
+    cells = authors_cells(frame.studies)
+    return PaperResults(frame, look(combined(frame.studies)), explored, searches, cells, claims)
+
+
+def write_page(blocks: Iterable[Block], page: Path) -> Path:
+    """Write blocks as one Markdown file."""
+    parts = [to_markdown(block) if isinstance(block, Table) else block for block in blocks]
+    write_whole(page, ("\n\n".join(part.strip() for part in parts) + "\n").encode())
+    return page
+
+
+def results_blocks(results: PaperResults, command: str) -> Iterator[Block]:
+    """The page that is read; its figures are those of `draw`."""
+    yield "# Results"
+    yield (
+        "The paper's table, claims and figures beside ours. Every figure comes from stored trials "
+        "by one command. Regret is cumulative, mean ± standard deviation over trials; intervals "
+        "are 95% (bootstrap; Student's below six trials)."
+    )
+    yield f"```\n{command}\n```"
+    yield from _table(results)
+    yield "## What differs, and why"
+    yield _differences(results.frame)
+    yield "## The paper's claims"
+    yield (
+        "Every sentence of the paper's Analysis that trials can judge, as a rule that was fixed "
+        "before trials were counted. A claim holds when all its figures say so, fails when one "
+        "says clearly otherwise, and is open in between. Differences are paired on common seeds."
+    )
+    yield tally(results.claims)
+    yield verdicts_table(results.claims)
+    yield from _pictures(results)
+    yield "## What it cost, and what is missing"
+    yield cost_table(results.frame)
+    yield missing_words(results.frame)
+
+
+def _table(results: PaperResults) -> Iterator[Block]:
+    cells = results.cells
+    yield "## The paper's table"
+    yield (
+        "Ours across worlds (every trial in a world of its own), *the paper's*, and ours in the "
+        'authors\' own world ("there"); differences in standard errors (s.e.), across worlds with '
+        "the deviation between them; the lowest of ours in bold."
+    )
+    yield overview([one.study for one in results.reports], cells)
+    if cells:
+        plain, best = ([c for c in cells if c.is_best is wanted] for wanted in (False, True))
+        yield f"In the authors' world, default and conventional columns: {tally_cells(plain)}"
+        yield f"Best columns, whose settings the paper does not print: {tally_cells(best)}"
+        yield "![Differences in the authors' world](results/authors.svg)"
+    if choices := list(best_choices(results.frame.suites)):
+        yield (
+            "How the best settings across worlds were chosen (the paper: highest mean reward of all "
+            "96 and 576 settings, five trials of each):"
+        )
+        yield "\n".join(f"- {one}" for one in choices)
+    studies = results.frame.studies
+    if words := " ".join(filter(None, (control_words(studies), slip_words(studies)))):
+        yield words
+    if len(_curves(results)) > 1:
+        yield "![Regret curves of all problems](results/curves.svg)"
+
+
+def _pictures(results: PaperResults) -> Iterator[Block]:
+    if results.searches:
+        yield (
+            "## Sensitivity to hyperparameters\n\nMean reward of every setting, from best to worst; "
+            "where a grid was searched by halving, its first rung."
+        )
+        yield "![Sensitivity](results/sensitivity.svg)"
+    if _others(results, "criteo"):
+        yield "## Criteo (synthetic)\n\n![Regret on Criteo](results/criteo.svg)"
+    if _others(results, "stationary"):
+        yield "## Stationary problems\n\n![Stationary problems](results/stationary.svg)"
+    if results.explored:
+        yield "## Kinds of exploration"
+        yield "![Kinds of exploration](results/exploration.svg)"
+
+
+def _differences(frame: Frame) -> str:
+    """The notes of `differences.md`; the first is another where all trials share a world."""
+    first, *others = (
+        files("tidepull.paper").joinpath("differences.md").read_text(encoding="utf-8").splitlines()
+    )
+    studies = [study for study in frame.studies if not is_authors(study)]
+    rows = (row for study in studies for group in study.groups for row in group.rows)
+    if any(row.problem_seed != row.seed for row in rows):
+        first = (
+            "- **Worlds.** All trials of a problem were played in one realisation of it, as the "
+            "paper's were; it is not the paper's own, which `authors-world` has."
+        )
+    return "\n".join((first, *others))
+
+
+def tally(claims: Sequence[Claim]) -> str:
+    """How many of the paper's claims hold, fail, are open and not judged."""
+    papers = [claim for claim in claims if not claim.beyond_paper]
+    words = (HOLDS, FAILS, OPEN, NOT_JUDGED)
+    counts = ", ".join(f"{sum(c.outcome == word for c in papers)} {word}" for word in words)
+    return f"{len(papers)} claims of the paper: {counts}."
+
+
+def suite_costs(frame: Frame) -> dict[str, tuple[int, float]]:
+    """Trials and CPU seconds of every suite; what several ask for counts for each."""
+    costs: dict[str, dict[str, float]] = {}
+    for study in frame.studies:
+        groups = (*study.groups, *(group for grid in study.grids.values() for group in grid))
+        of_suite = costs.setdefault(searched_suite(study.suite) or "outside any suite", {})
+        of_suite |= {row.hash: row.cpu_seconds for group in groups for row in group.rows}
+    return {name: (len(trials), sum(trials.values())) for name, trials in costs.items()}
+
+
+def cost_table(frame: Frame) -> Table:
+    """CPU hours of every suite, and of all."""
+    costs = {**suite_costs(frame), "all": (frame.trials, frame.cpu_seconds)}
+    rows = tuple(
+        (Cell(name), number(count, 0), number(seconds / 3600, 2))
+        for name, (count, seconds) in costs.items()
+    )
+    note = "A trial that several suites ask for counts for each of them, and once for all."
+    return Table("cost", "Cost", ("suite", "trials", "CPU hours"), rows, note)
+
+
+def missing_words(frame: Frame) -> str:
+    """Which trials the suites ask for that were not played, by policy and problem."""
+    gaps = frame.gaps
+    counts: dict[str, dict[str, int]] = {}
+    for id in (*gaps.missing, *gaps.failed, *gaps.damaged):
+        problem, *names = id.split("/")[:-1]
+        searched = len(names) > 1 and "=" in names[-1]
+        name = f"settings of {names[-2]}" if searched else names[-1]
+        at = counts.setdefault(name, {})
+        at[problem] = at.get(problem, 0) + 1
+    if not counts:
+        return "Every trial that the suites ask for was played."
+    lost = "; ".join(
+        f"{name} on {', '.join(f'{problem} ({n:,})' for problem, n in at.items())}"
+        for name, at in counts.items()
+    )
+    return (
+        f"Not played, of what the suites ask for: {lost}. `tidepull sweep SUITE --known "
+        "research/results/trials` plays them; claims that need them are open and say so."
+    )
+
+
+def played_words(study: Study) -> str:
+    """`rotating-vector-32, 1,024 rounds, 2 trials of each setting (nlps: 1)`."""
+    trials = {name: trials_text(groups) for name, groups in study.grids.items()}
+    many = list(trials.values())
+    most = max(many, key=lambda count: (many.count(count), count))
+    others = ", ".join(f"{name}: {count}" for name, count in trials.items() if count != most)
+    words = "one trial" if most == "1" else f"{most} trials"
+    behind = f" ({others})" if others else ""
+    return f"{study.title}, {study.horizon:,} rounds, {words} of each setting{behind}"
+
+
+def draw(results: PaperResults, folder: Path) -> None:
+    """The figures of the page, and the means and deviations behind them as `summary.csv`."""
+    grids: dict[str, Charts] = {
+        "curves": _curves(results),
+        **{kind: _others(results, kind) for kind in ("criteo", "stationary")},
+        "exploration": {
+            one.study.title: {n: b for n, b in one.bands("regret").items() if n in NAMES}
+            for one in results.explored
+        },
+    }
+    for name, charts in grids.items():
+        if charts and (name != "curves" or len(charts) > 1):
+            path = folder / f"{name}.svg"
+            figures.band_grid(charts, xlabel="round", ylabel="cumulative regret", paths=[path])
+    if results.searches:
+        settings = {
+            played_words(study).replace(", ", ",\n", 1): sensitivities(study)
+            for study in results.searches
+        }
+        figures.sensitivity_grid(settings, paths=[folder / "sensitivity.svg"])
+    if results.cells:
+        _draw_authors(results.cells, folder / "authors.svg")
+    if rows := results.shown_rows():
+        export(rows, folder / "summary.csv", by_setting=True)
+
+
+def _curves(results: PaperResults) -> Charts:
+    """Of the table's problems, with the columns of the table alone."""
+    charts: Charts = {}
+    for one in results.reports:
+        if one.study.problem in published.REGRET:
+            shown = replace(one.study, groups=main_groups(one.study) or one.study.groups)
+            traces = {group.name: one.traces[group.name] for group in shown.groups}
+            charts[shown.title] = Examined(shown, one.random, traces, ()).bands("regret")
+    return charts
+
+
+def _others(results: PaperResults, kind: str) -> Charts:
+    return {
+        one.study.title: one.bands("regret")
+        for one in results.reports
+        if one.study.problem.startswith(kind)
+    }
+
+
+def _draw_authors(cells: Sequence[AuthorsCell], path: Path) -> None:
+    """A point for each cell, its difference to the paper in standard errors of the one world."""
+    rows = list(dict.fromkeys(cell.row for cell in cells))
+    figure, axes = figures.pyplot().subplots(figsize=(8, 3.6), layout="constrained")
+    axes.axvspan(-2, 2, color="0.92", lw=0)
+    for number_, column in enumerate(published.COLUMNS):
+        points = [cell for cell in cells if cell.column == column]
+        places = [rows.index(cell.row) + (number_ - 2.5) / 9 for cell in points]
+        axes.plot([cell.z for cell in points], places, "o", ms=5, label=HEADS[column])
+    axes.set_yticks(range(len(rows)), rows)
+    axes.invert_yaxis()
+    axes.set_xlabel("ours minus the paper's in the authors' world, standard errors")
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    figures.unbox(axes, grid="x")
+    figures.save(figure, [path])
+
+
+def html_parts(blocks: Iterable[Block]) -> Iterator[str]:
+    """Blocks as HTML for the top of a report, which has pictures of its own."""
+    for block in blocks:
+        if isinstance(block, Table):
+            yield _cells_of_lines(block) if block.name == "paper-table" else to_html(block)
+        elif heading := re.match(r"(#+) (.*)", block):
+            level = max(2, len(heading[1]))
+            yield f"<h{level}>{_marked(heading[2])}</h{level}>"
+            yield from html_parts([rest] if (rest := block[heading.end() :].strip()) else [])
+        elif block.startswith("- "):
+            items = "".join(f"<li>{_marked(line[2:])}</li>" for line in block.splitlines())
+            yield f"<ul>{items}</ul>"
+        elif block.startswith("```"):
+            yield f"<pre>{escape(block.strip('`').strip())}</pre>"
+        elif not block.startswith("!["):
+            yield f"<p>{_marked(block)}</p>"
+
+
+def _cells_of_lines(table: Table) -> str:
+    """Render a table whose cells have several lines, without sorting."""
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
+    body = "".join(
+        f'<tr><th scope="row">{_marked(row[0].text)}</th>'
+        + "".join(f"<td>{_marked(cell.text)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in table.rows
+    )
+    return (
+        f'<figure class="table"><figcaption>{escape(table.title)}</figcaption><div class=scroll tabindex=0>'
+        f"<table id={table.name}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></figure>"
+    )
+
+
+def _marked(text: str) -> str:
+    html = escape(text).replace("&lt;br&gt;", "<br>")
+    html = re.sub(r"`(.+?)`", r"<code>\1</code>", html)
+    html = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html)
+    return re.sub(r"\*(.+?)\*", r"<i>\1</i>", html)

@@ -1,0 +1,85 @@
+"""Logs: JSON lines, written by threads, and never waited for."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+from tidepull.service import logs
+from tidepull.service.logs import JsonHandler, LineWriter
+
+
+class Stuck(io.StringIO):
+    """A stream that takes nothing until it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = threading.Event()
+
+    def write(self, text: str) -> int:
+        assert self.free.wait(20)
+        return super().write(text)
+
+
+def test_stream_that_hangs_is_not_waited_for_and_lines_beyond_a_bound_are_counted() -> None:
+    stream = Stuck()
+    writer = LineWriter(stream)
+    started = time.monotonic()
+    for n in range(logs.MAX_BUFFERED + 500):
+        writer.write(b"%d" % n)
+    assert time.monotonic() - started < 5
+    lost = writer.lost
+    assert 0 < lost <= 500
+    stream.free.set()
+    writer.close()
+    written = stream.getvalue().split()
+    assert len(written) == logs.MAX_BUFFERED + 500 - lost
+    assert written == sorted(written, key=int)
+
+
+def test_error_is_one_line_with_its_traceback() -> None:
+    stream = io.StringIO()
+    handler = JsonHandler(stream)
+    logger = logging.Logger("tidepull.serve")
+    logger.addHandler(handler)
+    try:
+        raise ValueError("over\ntwo lines")
+    except ValueError:
+        logger.exception("request %s failed", "r1")
+    handler.close()
+    (line,) = stream.getvalue().splitlines()
+    entry = json.loads(line)
+    assert (entry["level"], entry["message"]) == ("error", "request r1 failed")
+    assert "ValueError: over" in entry["traceback"]
+
+
+def test_everything_that_a_service_says_is_json(tmp_path: Path) -> None:
+    (tmp_path / "bad.db").write_bytes(b"nonsense" * 100)
+    with (tmp_path / "said").open("w+") as said:
+        words = ["-m", "tidepull", "serve", "--db", str(tmp_path), "--insecure", "--port", "0"]
+        service = subprocess.Popen(
+            [sys.executable, *words], stderr=said, env={**os.environ, "TIDEPULL_DRAIN": "0"}
+        )
+        try:
+            deadline = time.monotonic() + 60
+            while not (text := (tmp_path / "said").read_text()):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            first = json.loads(text.splitlines()[0])
+            url = first["message"].partition("listening on ")[2].partition(";")[0]
+            urllib.request.urlopen(f"{url}/v1/agents", timeout=20).close()
+        finally:
+            service.send_signal(signal.SIGTERM)
+            assert service.wait(40) == 0
+    entries = [json.loads(line) for line in (tmp_path / "said").read_text().splitlines()]
+    assert all("at" in entry for entry in entries)
+    assert [entry["path"] for entry in entries if "path" in entry] == ["/v1/agents"]
