@@ -17,6 +17,7 @@ from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import Lift, comparison, lift_of
 from tidepull.agent.log import (
+    BestHours,
     DecisionLog,
     LogReader,
     best_of_week,
@@ -220,7 +221,7 @@ class Insight:
 
     def __init__(self, state: AgentState, ledger: Ledger, reader: LogReader | None = None) -> None:
         self.state = state
-        self._ledger = ledger
+        self.ledger = ledger
         self._reader = reader or LogReader(state.settings, state.clock)
         self._summary: PolicySummary | None = None
         self.clock = state.clock
@@ -247,7 +248,7 @@ class Insight:
 
     def log(self) -> DecisionLog:
         """Every decision."""
-        return self._reader.read(self._ledger)
+        return self._reader.read(self.ledger)
 
     def lift(
         self, since: float | None = None, level: float = 0.95, outcome: str | None = None
@@ -266,7 +267,7 @@ class Insight:
         """The decisions that `lift` compares, and with what: see `lift.comparison`."""
         log = self.log()
         log = log if outcome is None else self._reader.outcome(log, outcome)
-        changes = settings_changes(self._ledger, "control_arm")
+        changes = settings_changes(self.ledger, "control_arm")
         if changes and not (log.baseline >= 0).any():
             log = log.where(log.seq > changes[-1][0])
         place = self.state.control_place
@@ -288,8 +289,9 @@ class Insight:
             return AgentReport(nothing, {}, [], None, [], self._changes(), self.lift(), [], [])
         now = float(log.at[-1])
         summary = self.summarise_policy()
-        best = self._reader.late.hours(self.room).best if summary.week is None else summary.week
-        best = best_of_week(best, self.open) if len(best) == 7 else best
+        best = self._reader.late.hours(self.room).best
+        if summary.week is not None:
+            best = best_of_week(summary.week, self.open)
         return AgentReport(
             self._status(log),
             self.chances(),
@@ -308,6 +310,14 @@ class Insight:
         return (
             {} if now is None else {label: float(now[place]) for place, label in self.open.items()}
         )
+
+    def best_of_week(self) -> IntArray:
+        """The arm that is surely best in every hour of the week (7 x 24); -1 where none is, or too
+        little was decided to tell."""
+        week = self.summarise_policy().week
+        if week is None:
+            week = BestHours(self.week()).best
+        return week if len(self.log()) >= TELLING else np.full_like(week, -1)
 
     def week(self) -> FloatArray:
         """Each arm's mean share in every hour of every weekday, after the log was read."""
@@ -342,7 +352,7 @@ class Insight:
         """Arms, freezes, rollbacks and notes: when, and in words, latest last."""
         kinds = (Kind.ARMS, Kind.FREEZE, Kind.UNFREEZE, Kind.ROLLBACK, Kind.NOTE, Kind.UPGRADE,
                  Kind.SETTINGS)  # fmt: skip
-        records = [record for kind in kinds for record in self._ledger.of_kind(kind)]
+        records = [record for kind in kinds for record in self.ledger.of_kind(kind)]
         records.sort(key=lambda record: record.seq)
         return [(record.at, _describe_change(record)) for record in records[-most:]]
 

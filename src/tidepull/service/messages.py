@@ -438,6 +438,27 @@ class HistoryShown(Struct, kw_only=True):
     changes: list[Change]
 
 
+class ArmRateShown(Struct, kw_only=True):
+    """An arm's decisions (for a value of a field), those with a reward, and their mean with its 95%
+    interval."""
+
+    value: str | None
+    arm: str
+    decisions: int
+    rewarded: int
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+class BreakdownShown(Struct, kw_only=True):
+    """Rewards of each arm, in all or by the values of a field; `fields` can be asked for."""
+
+    field: str | None
+    fields: list[str]
+    rows: list[ArmRateShown]
+
+
 class WaitingShown(Struct, kw_only=True):
     """How rewards come. `delay_median` and `delay_late` (95%) are in seconds; `alarms` are
     sentences."""
@@ -454,8 +475,8 @@ class WaitingShown(Struct, kw_only=True):
 
 
 class HeatmapShown(Struct, kw_only=True):
-    """For every weekday (from Monday) and hour over four weeks: the best arm, its share of the
-    policy's draws, and by how much it leads; null where nothing was decided."""
+    """For every weekday (from Monday) and hour: the arm that is surely best, its share of the
+    policy's draws over four weeks, and by how much it leads; null where none surely is."""
 
     weekdays: list[str]
     arms: list[str]

@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 
 from tidepull.agent import table
 from tidepull.agent.agent import Agent
+from tidepull.agent.breakdown import arm_rates
 from tidepull.agent.insight import Insight, alarms
 from tidepull.agent.lift import Lift, lift_of
 from tidepull.agent.log import DecisionLog
@@ -24,6 +25,8 @@ from tidepull.agent.records import DecisionGroup
 from tidepull.errors import InputError
 from tidepull.service.auth import Scope
 from tidepull.service.messages import (
+    ArmRateShown,
+    BreakdownShown,
     HeatmapShown,
     HistoryShown,
     LiftPoint,
@@ -54,6 +57,13 @@ class LiftQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     level: Annotated[float, Meta(gt=0, lt=1)] = 0.95
     points: Annotated[int, Meta(ge=0, le=100)] = 0
     outcome: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+
+
+class BreakdownQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """By the values of a field of the context, of decisions since a moment."""
+
+    field: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
+    since: When | None = None
 
 
 class HistoryQuery(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -247,6 +257,42 @@ async def history(call: Call) -> HistoryShown:
 
 
 @OPERATIONS.get(
+    "/v1/agents/{name}/breakdown",
+    Scope.READ,
+    answer=BreakdownShown,
+    query=BreakdownQuery,
+    answer_example={
+        "field": "device",
+        "fields": ["device"],
+        "rows": [
+            {
+                "value": "phone",
+                "arm": "blue",
+                "decisions": 17,
+                "rewarded": 12,
+                "mean": 0.25,
+                "low": 0.09,
+                "high": 0.53,
+            }
+        ],
+    },
+)
+async def breakdown(call: Call) -> BreakdownShown:
+    """Rewards of each arm with intervals, in all or by the values of a context's field."""
+    query: BreakdownQuery = call.query
+    hosted = await call.agent()
+
+    def counted(insight: Insight) -> BreakdownShown:
+        rates = arm_rates(insight, query.field, _moment(insight, query.since))
+        schema = insight.state.learning.schema
+        fields = [] if schema is None else [f for f in schema.fields if f not in schema.private]
+        rows = [ArmRateShown(**_finite(asdict(rate))) for rate in rates]
+        return BreakdownShown(field=query.field, fields=fields, rows=rows)
+
+    return await hosted.query_log(counted)
+
+
+@OPERATIONS.get(
     "/v1/agents/{name}/waiting", Scope.READ, answer=WaitingShown, answer_example=_WAITING
 )
 async def waiting(call: Call) -> WaitingShown:
@@ -416,17 +462,20 @@ def _waiting(insight: Insight, now: float) -> dict[str, Any]:
 
 
 def _heatmap(insight: Insight) -> dict[str, Any]:
-    """The best arm of every hour of the week over the last four weeks, its share of the policy's
-    draws, and by how much that is more than the second best's (null: nothing was decided then)."""
+    """The arm that is surely best in every hour of the week, by the rule of `explain`; its share of
+    the policy's draws over the last four weeks, and by how much that is more than the second best's
+    (null: no arm surely is, or nothing was decided then)."""
     insight.log()
-    week = insight.week()
+    week, sure = insight.week(), insight.best_of_week()
     open_arms = list(insight.open)
     shares = week[:, :, open_arms]
-    known: BoolArray = np.asarray(~np.isnan(shares).any(axis=2))
-    ranked = np.sort(np.nan_to_num(shares), axis=2)
-    best = np.argmax(np.nan_to_num(shares), axis=2)
-    share = ranked[:, :, -1]
-    margin = share - (ranked[:, :, -2] if len(open_arms) > 1 else 0.0)
+    places = {place: n for n, place in enumerate(open_arms)}
+    best = np.array([[places.get(arm, -1) for arm in day] for day in sure.tolist()])
+    known: BoolArray = np.asarray(~np.isnan(shares).any(axis=2)) & (best >= 0)
+    shares = np.nan_to_num(shares)
+    share = np.take_along_axis(shares, np.maximum(best, 0)[:, :, None], axis=2)[:, :, 0]
+    others = np.where(np.arange(len(open_arms)) == best[:, :, None], 0.0, shares)
+    margin = np.maximum(share - others.max(axis=2), 0.0)
     labels = [insight.open[place] for place in open_arms]
     return {
         "weekdays": list(WEEKDAYS),
