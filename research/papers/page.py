@@ -44,7 +44,9 @@ def ahead(papers: list[Paper], frame: Frame) -> Iterator[str]:
     methods = {suite: paper["methods"] for paper in papers for suite in paper["suites"]}
     for study in frame.studies:
         own = study.group("tide")
-        for name in methods.get(study.suite, []) if own else []:
+        if own is None:
+            continue
+        for name in methods.get(study.suite, []):
             group = study.group(name)
             theirs = dict(zip(group.worlds, group.regrets, strict=True)) if group else {}
             pairs = np.array(

@@ -254,7 +254,8 @@ class HasUpkeep(Protocol):
     `learn` and `choose` stay cheap; whoever runs the policy calls `upkeep` when there is time. The
     loop calls it after every event until nothing is pending. A piece of work that has not finished
     has changed nothing yet, and a `snapshot` sends it back to its start. A policy that has a
-    property `pending` as well is warned about when nobody calls `upkeep`.
+    property `pending` as well is warned about when `upkeep` is not called; one that has a property
+    `under_way` gets no snapshot by itself while that is True.
     """
 
     def upkeep(self) -> bool:

@@ -179,3 +179,29 @@ def test_agent_has_no_machinery_of_servers() -> None:
     assert not public & machinery
     assert not {name for name in public if name.endswith(("_ahead", "aside"))}
     assert len(public) <= 34
+
+
+def test_dir_shows_public_names_before_their_first_use() -> None:
+    words = "import tidepull; print(sorted(set(tidepull.__all__) - set(dir(tidepull))))"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_messages_about_extras_have_a_singular_subject() -> None:
+    """ "Parquet needs the extra", "reading logs needs the extra", not "Parquet files needs"."""
+    features = [
+        node.args[0].value
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "MissingExtraError"
+        and isinstance(node.args[0], ast.Constant)
+    ]
+    assert len(features) > 10
+    plural = [
+        words
+        for words in map(str, features)
+        if " " in words and not re.match(r"(a|an|the|tidepull|\w+ing) ", words)
+    ]
+    assert not plural

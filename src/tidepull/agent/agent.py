@@ -41,9 +41,10 @@ from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.ledger_check import LedgerCheck, check_ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.limits import require_affordable_settings
-from tidepull.agent.records import Choice, DecisionGroup, Kind
+from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
 from tidepull.agent.settings import (
     CHANGEABLE,
+    UNSET,
     AgentSettings,
     load_settings,
     new_settings,
@@ -103,8 +104,8 @@ class Agent:
         Labels of the arms, or labels with their features. Required for a new agent.
     context : mapping of str to kind, optional
         Fields of a context: a type (float, str, bool, list, datetime), a list of values, or one
-        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions, which
-        form the group "warmup".
+        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions, the
+        group "warmup".
     policy : str or (str, mapping), default: "tide"
         Id of a policy, or its id and parameters (`tidepull list policies`).
     seed : int, optional
@@ -115,8 +116,8 @@ class Agent:
         Whether seven numbers of the calendar are added to contexts. By default they are added
         unless the policy reads the time itself.
     capacity : int, optional
-        Number of arms for which the policy is built. By default it is the next power of two above
-        the number of arms.
+        Number of arms for which the policy is built. By default it is the next power of two
+        above the number of arms.
     propensity_draws : int, default: 32
         Number of posterior draws from which the probabilities of the arms are computed.
     control : float, default: 0.05
@@ -124,8 +125,10 @@ class Agent:
     control_arm : str, optional
         Arm of the control group where `choose` names no baseline. By default an arm is drawn
         uniformly.
-    min_share : float, default: 0.0
-        Share of the policy's decisions that is spread evenly over all available arms.
+    min_share : float, optional
+        Share of the policy's decisions that is spread evenly over all available arms. By
+        default every available arm has a chance of at least 0.001; among more than 50 arms, 5%
+        are spread.
     share_bounds : mapping of str to (float, float), optional
         Smallest and largest share of some arms.
     reward_within : float or timedelta, optional
@@ -145,12 +148,14 @@ class Agent:
     snapshot_every : int, default: 5000
         Number of records between two snapshots. Snapshots make opening quick.
     training : {"background", "inline", "manual"}, default: "background"
-        Where training happens: in a thread, inside calls, or when `work` is called.
+        Where training happens. "background": a thread does the work that a call leaves, in
+        slices; what it has not done, the next call does. "inline": all of it inside calls.
+        "manual": when `work` is called.
     read_only : bool, default: False
         Whether the ledger is opened without write access, beside the process that writes it.
     now : callable, optional
-        Clock that returns seconds since 1970. By default it is the clock of the ledger's machine,
-        without its jumps.
+        Clock that returns seconds since 1970. By default it is the clock of the ledger's
+        machine, without its jumps.
     retire_missing : bool, default: False
         Whether arms are retired that `arms` does not have.
 
@@ -247,6 +252,7 @@ class Agent:
         except BaseException:
             ledger.close()
             raise
+        self._commands.pays_slices = training == "background"
         self._release = weakref.finalize(self, _release_dropped, ledger, self._owner)
         if not read_only:
             try:
@@ -262,11 +268,6 @@ class Agent:
     @classmethod
     def memory(cls, **settings: Any) -> Self:
         """Make an agent without a file, for tests and notebooks.
-
-        Parameters
-        ----------
-        **settings
-            Settings of `Agent`, all but `path`.
 
         Returns
         -------
@@ -695,8 +696,8 @@ class Agent:
             them. A field that is new, or of another kind, is learnt from now on. The policy is
             made anew from the ledger, while other threads decide.
         unset : iterable of str, default: ()
-            Settings to take back: "control_arm", "reward_within", "default_reward", "retention" or
-            "sticky".
+            Settings to take back: "control_arm", "min_share", "reward_within", "default_reward",
+            "retention" or "sticky".
 
         Returns
         -------
@@ -722,13 +723,7 @@ class Agent:
         }  # fmt: skip
         wanted = plain_settings(_without_none(given))
         for name in unset:
-            if name not in (
-                "control_arm",
-                "reward_within",
-                "default_reward",
-                "retention",
-                "sticky",
-            ):
+            if name not in UNSET:
                 raise ParameterError(f"unset: {name!r} cannot be taken back")
             wanted[name] = None
         commands, rebuild = self._commands, None
@@ -1207,12 +1202,12 @@ class Agent:
             if self._has_work:
                 self._work_a_little()
                 return self._has_work or self._snapshot_is_due
-            if not self._snapshot_is_due:
-                return False
-        self.save()
+        self._save_if_due()
         return False
 
     def _work_a_little(self) -> None:
+        if not self._has_work:
+            return
         if self._commands.state.learning.pending:
             self._commands.slice()
         else:
@@ -1220,27 +1215,50 @@ class Agent:
 
     @property
     def _has_work(self) -> bool:
-        """Whether a slice of work is pending, or decisions are overdue."""
-        return self._commands.state.learning.pending or self._commands.is_settling
+        """Whether there is work to do before the next call.
+
+        With `training="background"` it is what the latest call left, else all that is
+        pending, and decisions that are overdue.
+        """
+        commands = self._commands
+        if self._mode == "background":
+            return commands.owes_slices
+        return commands.state.learning.pending or commands.is_settling
 
     @property
     def _snapshot_is_due(self) -> bool:
         """Whether `snapshot_every` records were written since the last snapshot.
 
-        One that could not be written is due again after a twentieth of them.
+        One that could not be written is due again after a twentieth of them. With
+        `training="background"` a piece of work that is under way is finished first: a snapshot
+        would start it anew.
         """
         commands = self._commands
+        if commands.read_only or (self._mode == "background" and commands.state.learning.under_way):
+            return False
         waits = commands.tried > commands.saved
         if waits and commands.ledger.last - commands.tried <= self._every // 20:
             return False
-        many = commands.ledger.last - commands.saved >= self._every
-        return not commands.read_only and (many or commands.unsaved)
+        return commands.unsaved or commands.ledger.last - commands.saved >= self._every
 
     def save(self) -> None:
         """Take a snapshot now, so that opening need not replay earlier records."""
         with self._lock:
             self._ready()
-            record, written = self._commands.take()
+            taken = self._commands.take()
+        self._store(*taken)
+
+    def _save_if_due(self) -> bool:
+        """Take a snapshot if one is due and no work is left to do before it; whether it was."""
+        with self._lock:
+            self._ready()
+            if self._has_work or not self._snapshot_is_due:
+                return False
+            taken = self._commands.take()
+        self._store(*taken)
+        return True
+
+    def _store(self, record: Record, written: Callable[[], bytes]) -> None:
         self._commands.flush(record.seq)
         self._commands.ledger.save(record.seq, record.at, written())
         with self._lock:
@@ -1329,16 +1347,19 @@ class Agent:
         return self._commands.settings
 
 
-def _memory_signature() -> inspect.Signature:
-    """What `Agent.memory` takes: all but the path."""
+def _describe_memory() -> None:
+    """Let `Agent.memory` show the parameters that it takes: all of `Agent` but the path."""
+    memory: Any = Agent.memory.__func__  # type: ignore[attr-defined]
     whole = inspect.signature(Agent.__init__)
-    return whole.replace(
-        parameters=[one for one in whole.parameters.values() if one.name != "path"],
-        return_annotation="Agent",
-    )
+    kept = [one for one in whole.parameters.values() if one.name != "path"]
+    memory.__signature__ = whole.replace(parameters=kept, return_annotation="Agent")
+    if Agent.__doc__ and memory.__doc__:  # both are gone with python -OO
+        section = inspect.getdoc(Agent).partition("\narms :")[2].partition("\nRaises\n")[0]  # type: ignore[union-attr]
+        start, returns, end = inspect.cleandoc(memory.__doc__).partition("Returns\n")
+        memory.__doc__ = f"{start}Parameters\n----------\narms :{section}\n{returns}{end}\n"
 
 
-Agent.memory.__func__.__signature__ = _memory_signature()  # type: ignore[attr-defined]
+_describe_memory()
 
 
 def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:

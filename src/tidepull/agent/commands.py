@@ -27,9 +27,12 @@ from tidepull.agent.learning import shape_of
 from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.limits import require_affordable
 from tidepull.agent.loading import load_state, replay
-from tidepull.agent.rebuild import Rebuild, Spans, is_within
+from tidepull.agent.rebuild import Rebuild, Spans, counts, is_within
 from tidepull.agent.records import (
+    Choice,
+    DecisionGroup,
     Kind,
+    LearnAt,
     Record,
     link,
     pack_reward,
@@ -38,7 +41,7 @@ from tidepull.agent.records import (
 )
 from tidepull.agent.schema import Schema, plain_context, require_same_kind
 from tidepull.agent.settings import CHANGEABLE, AgentSettings
-from tidepull.agent.state import AgentState, DecisionInputs
+from tidepull.agent.state import SLICES_OF_A_CALL, AgentState, DecisionInputs
 from tidepull.errors import (
     ArmError,
     ConflictError,
@@ -92,9 +95,9 @@ class Request:
     baseline: str | None = None
 
 
-SETTLED_AT_ONCE = 1
-"""Overdue decisions that a call settles at most. A call makes at most one, so that a backlog does
-not grow; the rest is settled in the background."""
+SETTLED_AT_ONCE = 2
+"""Overdue decisions that a call settles at most. A call makes at most one, so that a backlog
+shrinks."""
 
 LOOKED_AT = 8
 """Decisions that were paid in time and are passed over, for each one that may be settled."""
@@ -121,6 +124,7 @@ class CommandHandler:
         self._founding = settings
         self.clock = clock
         self.read_only = read_only
+        self.pays_slices = False  # whether each call leaves slices of upkeep to the next
         self._salt = salt
         self._where = where
         self._around = _Step(self)
@@ -202,6 +206,7 @@ class CommandHandler:
             return None
         with self._step():
             moment = self._moment(None)
+            self._do_owed_slices()
             self.flush()
             count = state.upgrade(settings, self.ledger, self.ledger.last, state.slices, rebuild)
             told = {**settings.of_policy, "release": __version__, "decisions": count}
@@ -299,8 +304,10 @@ class CommandHandler:
     def decide(self, inputs: DecisionInputs, now: float, name: str | None) -> PendingDecision:
         """Make a decision."""
         with self._step():
+            self._do_owed_slices()
             self._settle_overdue(now)
             choice = self.state.decide(inputs)
+            self.state.owed_slices = SLICES_OF_A_CALL
             text = _AS_JSON(inputs.cleaned).encode()
             record = self._append(
                 Kind.DECISION,
@@ -310,8 +317,7 @@ class CommandHandler:
                 subject=inputs.subject,
                 name=name,
             )
-            if self.settings.reward_within is not None:
-                self._next_due = min(self._next_due, inputs.at + self.settings.reward_within)
+            self._next_due = min(self._next_due, inputs.at + self.state.learning_window)
             return self.decisions.remember(PendingDecision(record, record.seq))
 
     def decide_all(self, requests: Sequence[Request]) -> list[PendingDecision]:
@@ -445,15 +451,15 @@ class CommandHandler:
         if at is not None:
             self._require_later(id, pending.record, stamp.at)
         if pending.deferred:
-            return self._hold_reward(id, pending, pack_reward(value, also), stamp.at)
+            return self._hold_reward(id, pending, pack_reward(value, also=also), stamp.at)
         key = (
             key if self.settings.on_duplicate == "add" else None
         )  # elsewhere the value itself says whether it is news
-        earlier = self._find_duplicate(id, pending, pack_reward(value, also), key)
+        earlier = self._find_duplicate(id, pending, pack_reward(value, also=also), key)
         if earlier is not None:
             return earlier, False
         self._require_in_time(id, pending, stamp.at)
-        if self.settings.learns_when_due:
+        if self.settings.learns_when_due or self.settings.holds_rewards:
             worth = self._worth([*(unpack_reward(record.body) for record in pending.paid), value])
             self.state.learning.require_reward(worth)
         return self.pay(pending, value, stamp, key, also), True
@@ -468,15 +474,30 @@ class CommandHandler:
     ) -> Record:
         """A reward that is new and in time."""
         with self._step():
+            self._do_owed_slices()
             self._settle_overdue(stamp.now)
-            if not self.settings.learns_when_due:
+            self.state.owed_slices = SLICES_OF_A_CALL
+            learn_at = self._learn_at(pending)
+            if learn_at is LearnAt.ARRIVAL and not self.settings.learns_when_due:
                 self.state.learn(pending.record.seq, pending.choice, pending.record.at, value)
-            body = pack_reward(value, also)
+            body = pack_reward(value, learn_at, also)
             record = self._append_about(pending, Kind.REWARD, stamp.at, body, key)
+            self.state.rewards += counts(record, self.settings)
+            window = self.state.learning_window
+            self.state.note_reward(record, pending.record)
+            if self.state.learning_window != window:
+                self._next_due = -math.inf
             pending.paid = (*pending.paid, record)
-            if self.settings.on_duplicate == "refuse":
+            if self.settings.on_duplicate == "refuse" and learn_at is not LearnAt.CLOSE:
                 self.decisions.done(pending)
             return record
+
+    def _learn_at(self, pending: PendingDecision) -> LearnAt:
+        """When a reward that comes now is learnt; those of imported logs have all come."""
+        imported = Choice.head(pending.record.body)[1] == DecisionGroup.IMPORTED
+        if imported or not self.settings.holds_rewards:
+            return LearnAt.ARRIVAL
+        return LearnAt.NEVER if pending.over else LearnAt.CLOSE
 
     def _worth(self, rewards: list[float], deferred: bool = False) -> float | None:
         """What a decision was worth when its time is over, given the rewards that came."""
@@ -524,11 +545,12 @@ class CommandHandler:
             return None
         latest = pending.paid[-1]
         value = unpack_reward(body)
-        if unpack_reward(latest.body) == value and latest.body[8:] == body[8:]:
+        also = unpack_outcomes(body)
+        if unpack_reward(latest.body) == value and unpack_outcomes(latest.body) == also:
             return latest
         if on_duplicate == "replace":
             return None
-        was, told = (f"{unpack_reward(b):g}" + b[8:].decode() for b in (latest.body, body))
+        was, told = (f"{unpack_reward(b):g}" + b[9:].decode() for b in (latest.body, body))
         raise OtherRewardError(
             f"decision {id} has the reward {was} already, and {told} is another; "
             "make the agent with on_duplicate='add' or 'replace' if rewards may change"
@@ -536,7 +558,11 @@ class CommandHandler:
 
     def _require_in_time(self, id: str, pending: PendingDecision, moment: float) -> None:
         within = self.settings.reward_within
-        if pending.over or (within is not None and moment > self._due(pending.record)):
+        if within is None:
+            return
+        end = self._decided_at(pending.record) + within
+        over = pending.over and (not self.settings.holds_rewards or self.state.latest > end)
+        if over or moment > end:
             raise ExpiredError(
                 f"decision {id} has expired: its reward had to come within {within:g} seconds"
             )
@@ -555,17 +581,12 @@ class CommandHandler:
         return record.at + sum(seconds for seq, seconds in self._jumps if seq > record.seq)
 
     def _due(self, record: Record) -> float:
-        """When the time for a decision's reward is over."""
-        assert self.settings.reward_within is not None
-        return self._decided_at(record) + self.settings.reward_within
+        """When a decision is learnt, where missing rewards count."""
+        return self._decided_at(record) + self.state.learning_window
 
     def _settle_overdue(self, now: float, most: int = SETTLED_AT_ONCE) -> None:
         """Decisions whose time is over: their default reward, or what came in the meantime."""
-        if (
-            self.settings.reward_within is None
-            or not self.settings.counts_missing
-            or now < self._next_due
-        ):
+        if not self.settings.counts_missing or now < self._next_due:
             return
         self._settling = None
         settled = looked = 0
@@ -599,7 +620,9 @@ class CommandHandler:
     def _settle(self, pending: PendingDecision, now: float) -> bool:
         """Whether there was something to settle: a decision that was paid in time needs nothing."""
         seq = pending.record.seq
-        waits = not pending.over and (self.settings.learns_when_due or not pending.paid)
+        held = self.settings.holds_rewards and bool(pending.paid)
+        learnt = held and LearnAt.of(pending.paid[0].body) is LearnAt.ARRIVAL
+        waits = not pending.over and not learnt
         if waits:
             final = self._worth(
                 [unpack_reward(record.body) for record in pending.paid], pending.deferred
@@ -610,7 +633,10 @@ class CommandHandler:
                 except InputError as error:  # others must not wait for ever behind it
                     _LOG.warning("the reward of decision %d is not learnt: %s", seq, error)
                     final = None
-            self._append_about(pending, Kind.DUE, now, b"" if final is None else pack_reward(final))
+            learn_at = LearnAt.CLOSE if held else LearnAt.ARRIVAL
+            body = b"" if final is None else pack_reward(final, learn_at)
+            record = self._append_about(pending, Kind.DUE, now, body)
+            self.state.rewards += counts(record, self.settings)
             pending.over = True
         self.decisions.done(pending)
         self.state.due = seq
@@ -648,6 +674,7 @@ class CommandHandler:
         if rebuild is not None and rebuild.settings is not self.settings:
             rebuild = None  # the policy was made anew meanwhile
         with self._step():
+            self._do_owed_slices()
             state.change_arms(change, ledger, ledger.last, state.slices, rebuild)
             record = self._append(Kind.ARMS, self._moment(at), body=json.dumps(change).encode())
             self._arms_changed = record.seq
@@ -768,10 +795,23 @@ class CommandHandler:
         with self._step():
             self.state.slice()
 
+    @property
+    def owes_slices(self) -> bool:
+        """Whether the next call will begin with slices of upkeep, unless they are done before."""
+        state = self.state
+        return self.pays_slices and state.owed_slices > 0 and state.learning.pending
+
+    def _do_owed_slices(self) -> None:
+        """What the call before left. When it is done changes nothing: no step comes between a call
+        and its slices."""
+        while self.owes_slices:
+            self.state.slice()
+
     def take(self) -> tuple[Record, Callable[[], bytes]]:
         """The record of having taken a snapshot, and the call that makes bytes of it: others may
         decide meanwhile."""
         with self._step():
+            self._do_owed_slices()
             moment = self._moment(None)  # a note of the clock belongs to the state that is taken
             taken = self.state.take()
             record = self._append(Kind.SNAPSHOT, moment)

@@ -32,6 +32,23 @@ def draw_arm(chances: FloatArray, u: float) -> int:
     return latest
 
 
+LEAST_CHANCE, MOST_SPREAD = 0.001, 0.05
+"""By default the least chance of every available arm, and the most that all of them take from the
+policy's shares together."""
+
+
+def floor_chances(shares: FloatArray, available: BoolArray) -> FloatArray:
+    """Shares of which a little is spread over all available arms.
+
+    >>> floor_chances(np.array([1.0, 0.0]), np.array([True, True])).tolist()
+    [0.999, 0.001]
+    """
+    count = int(available.sum())
+    each = min(LEAST_CHANCE, MOST_SPREAD / count)
+    floored: FloatArray = (1 - count * each) * shares + each * available
+    return floored
+
+
 def bound_chances(
     shares: FloatArray, available: BoolArray, floor: float, least: FloatArray, most: FloatArray
 ) -> FloatArray:

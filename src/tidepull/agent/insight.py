@@ -35,7 +35,8 @@ from tidepull.types import FloatArray, IntArray
 class AgentStatus:
     """`arms` are labels and whether each is retired; `latest` is when the last decision was made
     (seconds since 1970, None: there is none); `records` numbers the last line of the ledger,
-    `saved` the one of the newest snapshot."""
+    `saved` the one of the newest snapshot. `learning_window` is after how many seconds a decision
+    is learnt (None: when its reward comes), `late_rewards` how many rewards came after it."""
 
     arms: list[tuple[str, bool]]
     context: dict[str, Any] | None
@@ -47,6 +48,8 @@ class AgentStatus:
     records: int
     saved: int
     upkeep_pending: bool
+    learning_window: float | None
+    late_rewards: int
 
 
 def status_of(commands: CommandHandler) -> AgentStatus:
@@ -64,6 +67,8 @@ def status_of(commands: CommandHandler) -> AgentStatus:
         commands.ledger.last,
         commands.saved,
         state.learning.pending,
+        state.learning_window if commands.settings.counts_missing else None,
+        state.late_rewards,
     )
 
 

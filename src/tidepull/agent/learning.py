@@ -169,7 +169,7 @@ class Learning:
     @property
     def pending(self) -> bool:
         """Whether upkeep has something to do."""
-        if self.policy is None:
+        if self.policy is None or not hasattr(self.policy.inner, "upkeep"):
             return False
         said = getattr(self.policy.inner, "pending", None)
         return self._unsure if said is None else bool(said)
@@ -177,6 +177,11 @@ class Learning:
     def with_settings(self, settings: AgentSettings) -> None:
         """Settings have changed that the policy does not see."""
         self._settings = settings
+
+    @property
+    def under_way(self) -> bool:
+        """Whether upkeep has begun a piece of work that a snapshot would start anew."""
+        return self.policy is not None and getattr(self.policy.inner, "under_way", False)
 
     def with_arms(self, arms: Arms) -> None:
         """The arms have changed, but not their room."""

@@ -159,7 +159,9 @@ def _agrees(fresh: AgentState, seq: int, saved: Snapshot) -> bool:
     if not used or fresh.stale or fresh.differences:
         return True
     there = snapshots.load(snapshots.dump(fresh.take()()))
-    return all(_alike(there[name], saved[name]) for name in there if name not in ("due", "erased"))
+    return all(
+        _alike(there[name], saved[name]) for name in there.keys() & saved.keys() - {"due", "erased"}
+    )
 
 
 def _alike(a: Any, b: Any) -> bool:

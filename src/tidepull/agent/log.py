@@ -300,6 +300,8 @@ class LogReader:
         n = bisect_left(seqs, decision)
         if n < len(seqs) and seqs[n] == decision:
             reward = self._real["reward"]
+            if record.kind is Kind.REWARD or np.isnan(reward[n]):
+                self._real["paid_at"][n] = record.at
             reward[n] = _worth(record, reward[n], self._settings)
             self._real["paid_at"][n] = record.at
             if record.kind is Kind.REWARD:

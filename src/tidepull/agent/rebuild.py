@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tidepull.agent.arms import Arms
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
+from tidepull.agent.records import Choice, DecisionGroup, Kind, LearnAt, Record, unpack_reward
 from tidepull.agent.settings import AgentSettings
 
 Spans = Sequence[tuple[int, int]]
@@ -31,7 +31,16 @@ def teaches(record: Record, settings: AgentSettings) -> bool:
     """Whether the policy learns from a record."""
     if record.kind is Kind.DUE:
         return bool(record.body)
-    return record.kind is Kind.REWARD and not settings.learns_when_due
+    at_once = record.kind is Kind.REWARD and LearnAt.of(record.body) is LearnAt.ARRIVAL
+    return at_once and not settings.learns_when_due
+
+
+def counts(record: Record, settings: AgentSettings) -> bool:
+    """Whether a record adds a reward to the number of rewards: one that came, or the default."""
+    if record.kind is Kind.DUE:
+        return bool(record.body) and LearnAt.of(record.body) is LearnAt.ARRIVAL
+    late = LearnAt.of(record.body) is LearnAt.NEVER
+    return record.kind is Kind.REWARD and not late and not settings.learns_when_due
 
 
 class Rebuild:

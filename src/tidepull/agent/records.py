@@ -233,9 +233,29 @@ def _counts_at(data: bytes) -> tuple[int, int]:
 _REWARD = struct.Struct("<d")
 
 
-def pack_reward(reward: float, also: Mapping[str, float] | None = None) -> bytes:
-    """A reward and further outcomes as bytes."""
-    return _REWARD.pack(reward) + (json.dumps(also, sort_keys=True).encode() if also else b"")
+class LearnAt(IntEnum):
+    """When a reward is learnt; the numbers are on disk."""
+
+    ARRIVAL = 0
+    CLOSE = 1  # of its decision's learning window, by the record `DUE`
+    NEVER = 2  # the default reward was learnt in its place
+
+    @classmethod
+    def of(cls, data: bytes) -> LearnAt:
+        """From the bytes of a reward; those of releases that knew no learning windows are short."""
+        return cls(data[8]) if len(data) > 8 else cls.ARRIVAL
+
+
+def pack_reward(
+    reward: float,
+    learn_at: LearnAt = LearnAt.ARRIVAL,
+    also: Mapping[str, float] | None = None,
+) -> bytes:
+    """A reward, when it is learnt, and further outcomes as bytes."""
+    when = bytes([learn_at]) if learn_at or also else b""
+    return (
+        _REWARD.pack(reward) + when + (json.dumps(also, sort_keys=True).encode() if also else b"")
+    )
 
 
 def unpack_reward(data: bytes) -> float:
@@ -250,7 +270,7 @@ def unpack_reward(data: bytes) -> float:
 def unpack_outcomes(data: bytes) -> dict[str, float]:
     """The outcomes that were reported beside a reward, from bytes."""
     try:
-        also: dict[str, float] = json.loads(data[_REWARD.size :] or b"{}")
+        also: dict[str, float] = json.loads(data[_REWARD.size + 1 :] or b"{}")
     except ValueError as error:
         raise LedgerError(f"a reward in the ledger is damaged ({error})") from None
     return also

@@ -210,13 +210,23 @@ class ServedAgent(Agent):
 
     @property
     def has_work(self) -> bool:
-        """Whether a slice of work is pending, or decisions are overdue."""
+        """Whether there is work to do before the next step."""
         return self._has_work
 
     @property
     def snapshot_is_due(self) -> bool:
         """Whether a snapshot should be taken now."""
         return self._snapshot_is_due
+
+    def save_if_due(self) -> bool:
+        """Take a snapshot if one is due and no work is left to do before it.
+
+        Returns
+        -------
+        bool
+            True if a snapshot was taken.
+        """
+        return self._save_if_due()
 
     @property
     def unsaved_records(self) -> int:

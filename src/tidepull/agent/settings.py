@@ -55,6 +55,9 @@ CHANGEABLE = (
 )
 """Settings that a living agent can change."""
 
+UNSET = ("control_arm", "min_share", "reward_within", "default_reward", "retention", "sticky")
+"""Settings that it can take back."""
+
 
 def _policies() -> Registry[Any]:
     """The registered policies, imported when the first one is asked for: they are half of the
@@ -79,7 +82,7 @@ class AgentSettings:
     propensity_draws: int = DRAWS
     control: float = 0.05
     control_arm: str | None = None
-    min_share: float = 0.0
+    min_share: float | None = None  # None: every available arm has its least chance
     share_bounds: dict[str, list[float]] = field(default_factory=dict)
     reward_within: float | None = None
     default_reward: float | None = None
@@ -101,7 +104,8 @@ class AgentSettings:
             raise ParameterError("policy: the oracle needs the truth, which an agent has not got")
         Clock(self.timezone)
         _between("control", self.control, 0.0, 1.0)
-        _between("min_share", self.min_share, 0.0, 1.0)
+        if self.min_share is not None:
+            _between("min_share", self.min_share, 0.0, 1.0)
         _whole("propensity_draws", self.propensity_draws, 1, 10_000)
         _whole("seed", self.seed, 0, 2**63)
         for name in ("reward_within", "retention", "sticky"):
@@ -159,6 +163,11 @@ class AgentSettings:
         return self.on_duplicate != "refuse"
 
     @property
+    def holds_rewards(self) -> bool:
+        """Whether rewards are learnt when a learning window closes (`delays.py`)."""
+        return self.default_reward is not None and self.on_duplicate == "refuse"
+
+    @property
     def counts_missing(self) -> bool:
         """Whether somebody has to look for decisions whose time is over."""
         return self.learns_when_due or self.default_reward is not None
@@ -173,6 +182,7 @@ class AgentSettings:
         of itself. Parameters that the policy does not take any more are left out, and it counts as
         one of another release."""
         values = {_OLD_NAMES.get(name, name): value for name, value in json.loads(text).items()}
+        values.setdefault("min_share", 0.0)
         entry, given = _policies().entry(values["policy"]), values.get("parameters", {})
         try:
             values["parameters"] = entry.parameters.from_earlier(given) if earlier else given

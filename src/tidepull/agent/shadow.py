@@ -182,7 +182,7 @@ def _logged(
 ) -> FloatArray:
     """The chance that each arm had in each decision, whichever group it fell into."""
     even = available / available.sum(axis=1, keepdims=True)
-    floor = state.settings.min_share
+    floor = state.settings.min_share or 0.0
     chances = (1 - floor) * own + floor * even
     rows = np.arange(len(log))
     policy = log.group == DecisionGroup.POLICY

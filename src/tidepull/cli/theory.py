@@ -11,21 +11,11 @@ from typer import Argument, Option, Typer
 from tidepull.cli import options
 from tidepull.cli.console import print_json, progress, say, show_table
 from tidepull.errors import ParameterError
+from tidepull.paper.theory import simulate as simulation
 from tidepull.paper.theory import tables
 from tidepull.paper.theory.bound import LinearSetting
 from tidepull.paper.theory.environment import ADVERSARIES, ERRORS, NOISES, SCHEDULES
 from tidepull.paper.theory.measurement_error import Scenario
-from tidepull.paper.theory.simulate import (
-    ARMS,
-    DIMENSIONS,
-    EPSILONS,
-    Exponent,
-    Simulation,
-    configurations,
-    horizon_growth,
-    vary,
-)
-from tidepull.paper.theory.simulate import simulate as run_simulation
 from tidepull.paper.theory.tables import bound_report, simulation_report
 
 app = Typer(
@@ -36,9 +26,9 @@ app = Typer(
 
 _LARGEST = 10**15
 _SWEEPS: tuple[tuple[str, tuple[float, ...]], ...] = (
-    ("epsilon", EPSILONS),
-    ("d", DIMENSIONS),
-    ("k", ARMS),
+    ("epsilon", simulation.EPSILONS),
+    ("d", simulation.DIMENSIONS),
+    ("k", simulation.ARMS),
 )
 
 D = Option(help="Dimension of the contexts.", max=_LARGEST)
@@ -112,10 +102,12 @@ def simulate(
     picture = None if json and out is None else _picture(out or Path("theory.png"))
     runs = 1 + (sum(len(values) for _, values in _SWEEPS) if growth else 0)
     with _bar("simulating", runs * scenario.horizon) as advance:
-        result = run_simulation(setting, scenario, on_round=advance)
-        exponents = [horizon_growth(result)]
+        result = simulation.simulate(setting, scenario, on_round=advance)
+        exponents = [simulation.horizon_growth(result)]
         for axis, choices in _SWEEPS if growth else ():
-            exponents.append(vary(setting, scenario, axis=axis, values=choices, on_round=advance))
+            exponents.append(
+                simulation.vary(setting, scenario, axis=axis, values=choices, on_round=advance)
+            )
     fitted = [exponent for exponent in exponents if exponent is not None]
     report = simulation_report(result, fitted)
     if json:
@@ -130,15 +122,13 @@ def simulate(
 
 @app.command()
 def check(
-    horizon: int = Option(2048, help="Rounds in a trial."),
-    seeds: str = SEEDS,
-    json: bool = JSON,
+    horizon: int = Option(2048, help="Rounds in a trial."), seeds: str = SEEDS, json: bool = JSON
 ) -> None:
     """Check every promise of the proof under every adversary and noise, and several errors."""
-    cases = list(configurations(horizon=horizon, **_seeds(seeds)))
+    cases = list(simulation.configurations(horizon=horizon, **_seeds(seeds)))
     with _bar("checking", len(cases) * cases[0][1].horizon) as advance:
         reports = [
-            simulation_report(run_simulation(setting, scenario, on_round=advance))
+            simulation_report(simulation.simulate(setting, scenario, on_round=advance))
             for setting, scenario in cases
         ]
     if json:
@@ -196,7 +186,7 @@ def _picture(path: Path) -> Path:
     return path
 
 
-def _draw(result: Simulation, exponents: list[Exponent], path: Path) -> None:
+def _draw(result: simulation.Simulation, exponents: list[simulation.Exponent], path: Path) -> None:
     from tidepull.paper.theory import plots as theory_plots
 
     promises, growth = (

@@ -171,7 +171,7 @@ def _not_finite(policy: Policy, state: Snapshot) -> str | None:
 _LOG = logging.getLogger("tidepull")
 
 PATIENCE = 1000
-"""Events with work pending after which a guard warns that nobody calls `upkeep`."""
+"""Events with work pending, and no call of `upkeep`, after which a guard warns."""
 
 
 class Guarded:
@@ -247,7 +247,8 @@ class Guarded:
 
     def upkeep(self) -> bool:
         """One slice of the policy's pending work; False where there is none."""
-        self._neglected = None
+        if self._neglected is not None:
+            self._neglected = 0
         upkeep = getattr(self._inner, "upkeep", None)
         return False if upkeep is None else bool(self._alone(upkeep))
 
@@ -285,7 +286,7 @@ class Guarded:
         self._neglected = neglected + 1
         if self._neglected >= PATIENCE:
             self._neglected = None
-            message = "%s has had work pending for %d events, but nobody calls its upkeep()"
+            message = "%s has had work pending for %d events without a call of upkeep()"
             _LOG.warning(message, self._seal.id, PATIENCE)
 
     def _alone(self, call: Callable[[], Any]) -> Any:

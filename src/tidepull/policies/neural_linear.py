@@ -246,7 +246,12 @@ class NeuralLinear(Stateful):
     @property
     def pending(self) -> bool:
         """Whether a training is due or under way."""
-        return self._due or self._training is not None
+        return self._due or self.under_way
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a training has begun, which a snapshot would start anew."""
+        return self._training is not None
 
     def choose(self, context: Context) -> int:
         """Return the arm to play, and begin a round.

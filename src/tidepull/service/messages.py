@@ -108,7 +108,9 @@ class SettingsBody(Strict):
     shadow: Annotated[list[Text | PolicyChoice], Meta(max_length=8)] | None = None
     context: Fields | None = None
     unset: list[
-        Literal["control_arm", "reward_within", "default_reward", "retention", "sticky"]
+        Literal[
+            "control_arm", "min_share", "reward_within", "default_reward", "retention", "sticky"
+        ]
     ] = []
 
 
@@ -270,7 +272,7 @@ class StateShown(Struct, kw_only=True):
     timezone: str
     control: float
     control_arm: str | None
-    min_share: float
+    min_share: float | None
     share_bounds: dict[str, list[float]]
     retention: float | None
     sticky: float | None
@@ -288,6 +290,8 @@ class StateShown(Struct, kw_only=True):
     records: int
     saved: int
     upkeep_pending: bool
+    learning_window: float | None
+    late_rewards: int
 
 
 class LiftPoint(Struct, kw_only=True):

@@ -183,9 +183,9 @@ class Service:
     async def _snapshot(self, hosted: HostedAgent) -> None:
         hosted.saving = True
         try:
-            await hosted.aside(ServedAgent.save)
-            hosted.saved_at = time.monotonic()
-            self.metrics.snapshots.inc()
+            if await hosted.aside(ServedAgent.save_if_due):
+                hosted.saved_at = time.monotonic()
+                self.metrics.snapshots.inc()
         except Exception:
             hosted.failing = True
             _LOG.exception("a snapshot of agent %s failed", hosted.name)

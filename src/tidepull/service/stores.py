@@ -155,7 +155,7 @@ class Directory(AgentStore):
 
     def open(self, name: str) -> ServedAgent:
         """The agent of that name."""
-        return ServedAgent(self._path(name), training="manual")
+        return ServedAgent(self._path(name))
 
     def create(self, name: str, settings: dict[str, Any]) -> None:
         """A new agent, whole or not at all: under another name until all is written."""
@@ -211,9 +211,7 @@ class SharedDatabase(AgentStore):
 
     def open(self, name: str) -> ServedAgent:
         """The agent of that name. Whether to wait for a lease is the caller's business."""
-        return ServedAgent(
-            self._place(self._url, name, url=self.here, wait=False), training="manual"
-        )
+        return ServedAgent(self._place(self._url, name, url=self.here, wait=False))
 
     def create(self, name: str, settings: dict[str, Any]) -> None:
         """A new agent; one that could not be made is not kept."""

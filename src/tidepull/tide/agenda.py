@@ -22,6 +22,11 @@ class Agenda:
     def __bool__(self) -> bool:
         return bool(self._jobs)
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a job has begun."""
+        return self._work is not None
+
     def put(self, name: str, count: int) -> None:
         """Once is enough, unless the one on the list is under way."""
         waiting = self._jobs[1:] if self._work is not None else self._jobs

@@ -386,6 +386,11 @@ class Patterns:
         """Whether `upkeep` has something to do."""
         return bool(self._agenda)
 
+    @property
+    def under_way(self) -> bool:
+        """Whether `upkeep` has begun a job that a snapshot would start anew."""
+        return self._agenda.under_way
+
     def explain(self, most: int = 5) -> Explanation:
         """The leading hypotheses in words, and the weights of families over the rounds; of one on
         trial, the share of rounds that it decides."""

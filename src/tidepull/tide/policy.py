@@ -110,6 +110,11 @@ class Tide:
         """Whether `upkeep` has something to do."""
         return self._patterns.pending
 
+    @property
+    def under_way(self) -> bool:
+        """Whether `upkeep` has begun a job that a snapshot would start anew."""
+        return self._patterns.under_way
+
     def explain(self, most: int = 5) -> Explanation:
         """The leading models in words, the weights of families over the rounds, and the hours at
         which an arm is surely best."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +194,19 @@ def test_upkeep_runs_between_requests_and_snapshots_are_taken(house: House) -> N
     speed: httpx.Response = house.ask("GET", "/v1/service")
     assert speed.json()["upkeep_slices"] > 0
     assert speed.json()["snapshots"] >= 1
+
+
+def test_tokens_are_listed_with_their_end(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.json"
+    tokens = [new_token(("shop",), ("read",), days=days)[1] for days in (None, 30.0, -1.0)]
+    write_tokens(file, {token.id: token for token in tokens})
+    shown = CliRunner().invoke(app, ["token", "list", "--tokens", str(file)]).stdout
+    lines = {
+        token.id: next(row for row in shown.splitlines() if token.id in row) for token in tokens
+    }
+    for_ever, valid, over = (lines[token.id] for token in tokens)
+    assert "never" in for_ever
+    soon = datetime.now(UTC) + timedelta(days=30)
+    assert soon.strftime("%Y-%m-%d") in valid
+    assert "expired" not in valid
+    assert "expired" in over

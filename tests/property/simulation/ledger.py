@@ -13,7 +13,8 @@ from typing import Any
 
 from tests.property.simulation.process import Process
 from tests.property.simulation.threads import Threads
-from tidepull.agent.ledger.base import GroupCommit, MemoryLedger
+from tidepull.agent.ledger.base import MemoryLedger
+from tidepull.agent.ledger.commits import GroupCommit
 from tidepull.agent.records import Kind, Record
 from tidepull.errors import LedgerError
 

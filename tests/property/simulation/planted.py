@@ -12,7 +12,8 @@ from unittest.mock import patch
 from tests.property.simulation.plan import Plan
 from tests.property.simulation.vfs import Machine
 from tidepull.agent.decisions import Decisions
-from tidepull.agent.ledger.base import GroupCommit
+from tidepull.agent.ledger.commits import GroupCommit
+from tidepull.errors import LedgerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +26,21 @@ class Planted:
 
 @contextmanager
 def forgiven() -> Iterator[None]:
-    """Somebody has recovered since: whoever still waits for a failed commit is told that it
-    succeeded."""
-    flush, recover = GroupCommit.flush, GroupCommit.recover
-
-    def forgetful(self: Any, *given: Any) -> None:
-        recover(self, *given)
-        self.forgotten = self.last
+    """A failed commit is forgotten at once: the ledger takes records again, and whoever else waits
+    for it is told that it succeeded."""
+    flush = GroupCommit.flush
 
     def kind(self: Any, seq: int) -> None:
-        if seq > getattr(self, "forgotten", 0):
+        if seq <= getattr(self, "forgotten", 0):
+            return
+        try:
             flush(self, seq)
+        except LedgerError:
+            self.recover()
+            self.forgotten = self.last
+            raise
 
-    with patch.object(GroupCommit, "recover", forgetful), patch.object(GroupCommit, "flush", kind):
+    with patch.object(GroupCommit, "flush", kind):
         yield
 
 
@@ -57,16 +60,19 @@ def early() -> Iterator[None]:
 
 @contextmanager
 def reused() -> Iterator[None]:
-    """After a failed commit the numbers of its records are given to others."""
-    recover = GroupCommit.recover
+    """The numbers of a failed commit's records are given to others, at once."""
+    flush = GroupCommit.flush
 
-    def thrifty(self: Any, *given: Any) -> None:
-        recover(self, *given)
-        self.last = self.safe
-        for name in ("_lost", "_refused"):
-            getattr(self, name, []).clear()
+    def thrifty(self: Any, seq: int) -> None:
+        try:
+            flush(self, seq)
+        except LedgerError:
+            self.recover()
+            self.last = self.safe
+            self._refused.clear()
+            raise
 
-    with patch.object(GroupCommit, "recover", thrifty):
+    with patch.object(GroupCommit, "flush", thrifty):
         yield
 
 

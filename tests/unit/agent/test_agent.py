@@ -103,9 +103,9 @@ def test_missing_reward_counts_as_the_default_when_its_time_is_over() -> None:
     for one in (agent, told):
         lost = one.choose(visit(0), at=START)
         kept = one.choose(visit(1), at=START + 1)
-        one.reward(kept.id, 1.0, at=START + 2)
         if one is told:
-            one.reward(lost.id, 0.0, at=START + 60)
+            one.reward(lost.id, 0.0, at=START + 2)
+        one.reward(kept.id, 1.0, at=START + 2)
     late = [[one.choose(visit(n), at=START + 62 + n) for n in range(20)] for one in (agent, told)]
     assert [(d.arm, d.propensity) for d in late[0]] == [(d.arm, d.propensity) for d in late[1]]
     with pytest.raises(ExpiredError):
@@ -176,6 +176,40 @@ def test_propensity_is_the_frequency_with_which_arms_are_played() -> None:
         weight = sum(1 / d.propensity for d in made if d.arm == arm) / len(made)
         assert abs(weight - 1) < 0.25, arm
         assert played.any()
+
+
+@pytest.mark.parametrize("policy", ["bernoulli-ts", "ucb", "tide"])
+def test_every_available_arm_has_a_chance_by_default(policy: str) -> None:
+    """Also with a policy that names one arm, and among some arms only."""
+    agent = shop(control=0.0, policy=policy)
+    serve(agent, 0, 60, late=1)
+    for n in range(60, 120):
+        chances = agent.chances(agent.choose(visit(n), arms=["blue", "red"] if n % 2 else None))
+        assert min(chances.values()) >= 0.001
+        assert sum(chances.values()) == pytest.approx(1)
+        assert len(chances) == (2 if n % 2 else 3)
+
+
+def test_least_chances_are_drawn_from_as_they_are_logged() -> None:
+    agent = Agent.memory(
+        arms=[str(n) for n in range(50)], context={}, policy="ucb", seed=3, control=0.0
+    )
+    for arm in agent.arms:
+        agent.reward(agent.choose(arms=[arm]), float(arm == "7"))
+    made = [agent.choose() for _ in range(3000)]  # the policy names one arm at a time
+    rare = [decision for decision in made if decision.propensity < 0.5]
+    assert {decision.propensity for decision in rare} == {0.001}
+    assert {decision.propensity for decision in made} == {0.001, 1 - 50 * 0.001 + 0.001}
+    assert abs(len(rare) - 147) < 4 * 147**0.5
+
+
+def test_many_arms_share_a_twentieth_and_a_share_of_zero_is_kept() -> None:
+    arms = [str(n) for n in range(200)]
+    agent = Agent.memory(arms=arms, context={}, policy="ucb", seed=3, control=0.0)
+    chances = agent.chances(agent.choose())
+    assert min(chances.values()) == 0.05 / 200
+    greedy = Agent.memory(arms=arms, context={}, policy="ucb", seed=3, control=0.0, min_share=0.0)
+    assert sorted(greedy.chances(greedy.choose()).values())[-2:] == [0.0, 1.0]
 
 
 def test_shares_stay_between_least_and_most() -> None:

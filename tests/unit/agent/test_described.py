@@ -114,14 +114,15 @@ def test_new_arm_is_known_by_what_it_is_like() -> None:
     rng = random.Random(0)
     for n in range(200):
         wants = ("sweet", "salty")[n % 2]
-        decision = agent.choose({"features": {"wants": wants}})
+        decision = agent.choose({"features": {"wants": wants}}, at=1.7e9 + 60 * n)
         right = tastes[decision.arm] == wants
-        agent.reward(decision.id, float(rng.random() < (0.9 if right else 0.1)))
+        agent.reward(decision, float(rng.random() < (0.9 if right else 0.1)), at=1.7e9 + 60 * n)
     agent.add("fudge", {FREE: {"taste": "sweet"}})
     agent.add("chips", {FREE: {"taste": "salty"}})
     for wants, best in (("sweet", "fudge"), ("salty", "chips")):
         asked = {"features": {"wants": wants}}
-        shown = [agent.choose(asked, arms=["fudge", "chips"]).arm for _ in range(20)]
+        now = 1.7e9 + 60 * 200
+        shown = [agent.choose(asked, arms=["fudge", "chips"], at=now).arm for _ in range(20)]
         assert shown.count(best) >= 16, (wants, shown)
 
 
@@ -147,5 +148,8 @@ def test_restarted_agent_decides_as_one_that_was_not(tmp_path: Path) -> None:
     with Agent(tmp_path / "menu.db", training="manual", now=lambda: 1.7e9) as agent:
         made += live(agent, 25, 40)
         assert made == expected
-        assert difference(agent._commands.state.take()(), twin._commands.state.take()()) is None
+        states = [one._commands.state.take()() for one in (agent, twin)]
+        for state in states:
+            del state["due"]  # a record's number, and closing has made one more
+        assert difference(states[0], states[1]) is None
         assert agent.check().sound

@@ -112,11 +112,11 @@ def test_every_kind_of_change_is_replayed_exactly(
 def test_changes_are_named_and_measured_by_the_share_of_their_time() -> None:
     agent = Agent.memory(**SHOP)
     play(agent, 0, 60)
-    assert agent.change(control=0.5, min_share=0.1) == {"control": (0.05, 0.5), "min_share": (0.0, 0.1)}  # fmt: skip
+    assert agent.change(control=0.5, min_share=0.1) == {"control": (0.05, 0.5), "min_share": (None, 0.1)}  # fmt: skip
     assert agent.change(control=0.5) == {}
     play(agent, 60, 60)
     words = str(agent.explain())
-    assert "control changed from 0.05 to 0.5; min_share changed from 0.0 to 0.1" in words
+    assert "control changed from 0.05 to 0.5; min_share changed from None to 0.1" in words
     agent.change(context={"device": ["phone", "desktop"], "loyal": bool})
     assert "field 'loyal' added; field 'age' dropped" in str(agent.explain())
 

@@ -41,7 +41,8 @@ def test_value_of_a_candidate_covers_the_truth(more: Any) -> None:
     covered = 0
     for seed in range(6):
         agent = shop(seed=seed, **more)
-        play(agent, 800, seed=seed, **({"baseline": "a"} if more == {"control": 0.3} else {}))
+        rule: dict[str, Any] = {"baseline": "a"} if more == {"control": 0.3} else {}
+        play(agent, 800, seed=seed, **rule)
         (report,) = agent.shadows()
         own = 0.5
         covered += report.low <= true_value(agent) - own <= report.high

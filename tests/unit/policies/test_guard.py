@@ -252,18 +252,21 @@ def test_guard_passes_upkeep_and_diagnostics_on_where_there_are_any() -> None:
     assert plain.diagnostics() == {}
 
 
-def test_guard_warns_once_when_nobody_calls_upkeep(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("early", [False, True])
+def test_guard_warns_once_when_upkeep_is_not_called(
+    early: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard, "PATIENCE", 10)
     inner = Recorder()
     policy = guard_of(inner)
     with caplog.at_level(logging.WARNING, logger="tidepull"):
         for t in range(60):
+            if early and t < 20:
+                policy.upkeep()  # the first calls do not speak for later ones
             inner.pending = t >= 20
             policy.learn(Event(Context(), 0, 1.0))
             assert len(caplog.records) == int(t >= 29)
-    assert "own has had work pending for 10 events, but nobody calls its upkeep()" in caplog.text
+    assert "own has had work pending for 10 events without a call of upkeep()" in caplog.text
 
 
 def test_guard_is_quiet_when_upkeep_is_called_or_nothing_is_pending(
@@ -272,12 +275,12 @@ def test_guard_is_quiet_when_upkeep_is_called_or_nothing_is_pending(
     monkeypatch.setattr(guard, "PATIENCE", 10)
     cared, idle = Recorder(), Recorder()
     cared.pending = True
-    for inner, calls in ((cared, 1), (idle, 0)):
+    for inner in (cared, idle):
         policy = guard_of(inner)
-        for _ in range(calls):
-            policy.upkeep()
-        for _ in range(50):
+        for n in range(50):
             policy.learn(Event(Context(), 0, 1.0))
+            if inner is cared and n % 5 == 0:
+                policy.upkeep()
     assert not caplog.records
 
 

@@ -43,7 +43,12 @@ def small_world(rows: int = 40) -> FittedWorld:
 
 
 @cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory()  # removed when the tests end
+
+
+@cache
 def _world_file() -> Path:
-    path = Path(tempfile.mkdtemp()) / "world.tide"
+    path = Path(_folder().name) / "world.tide"
     small_world().save(path)
     return path

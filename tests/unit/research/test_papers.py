@@ -14,7 +14,7 @@ import pytest
 
 import tidepull
 from research.papers import __main__ as command
-from research.papers.page import page
+from research.papers.page import PAGE, page
 from tidepull.experiments.archive import known_rewards
 from tidepull.experiments.store import Store
 from tidepull.registry import policies, problems
@@ -123,4 +123,4 @@ def test_page_shows_published_and_played_rows_and_nothing_is_played_twice(
 
 
 def test_page_is_what_the_archived_trials_give() -> None:
-    assert page(archived_frame(command.RESULTS)) == command.PAGE.read_text()
+    assert page(archived_frame(command.RESULTS)) == PAGE.read_text()

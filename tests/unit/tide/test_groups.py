@@ -21,9 +21,10 @@ def play(
     """Arms of so many rounds; `chances(hour of the day)` are those of each arm."""
     rng, arms = np.random.default_rng(seed), []
     for t in range(rounds):
-        context = Context(time=MONDAY + t * every)
+        time = MONDAY + t * every
+        context = Context(time=time)
         arm = policy.choose(context)
-        paid = rng.random() < chances(context.time % DAY / HOUR)[arm]
+        paid = rng.random() < chances(time % DAY / HOUR)[arm]
         policy.learn(Event(context, arm, float(paid)))
         while policy.upkeep():
             pass

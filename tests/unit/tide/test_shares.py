@@ -22,7 +22,8 @@ def grown(observed: int, binary: bool) -> Any:
         arm = guard.choose(context)
         reward = float(rng.random() < 0.2 + 0.3 * arm) if binary else float(rng.normal(arm))
         learn(guard, Event(context, arm, reward, n))
-    tide: Any = guard.inner._patterns
+    inner: Any = guard.inner
+    tide = inner._patterns
     _, X, noted = tide._opened(context)
     return tide._bank, tide._standard(noted), X, rng
 

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tidepull.agent.ledger.base import GroupCommit, SqlLedger, surplus_snapshots
+from tidepull.agent.ledger.base import SqlLedger, surplus_snapshots
+from tidepull.agent.ledger.commits import GroupCommit
 from tidepull.agent.ledger.database import LONG_PATIENCE, PATIENCE, Connection
 from tidepull.agent.ledger.leases import LENGTH, Leases
 from tidepull.agent.records import Record, record_of

@@ -19,11 +19,11 @@ from typing import Any
 from tidepull._internal.files import drop_cache, sync, temporary_name
 from tidepull.agent.ledger.base import (
     RELEASE_KEY,
-    GroupCommit,
     SqlLedger,
     newer_store,
     surplus_snapshots,
 )
+from tidepull.agent.ledger.commits import GroupCommit
 from tidepull.agent.ledger.files import WATCH, FileLock, identity
 from tidepull.agent.records import Record, record_of
 from tidepull.errors import LedgerError, WrongStoreError

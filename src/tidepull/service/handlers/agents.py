@@ -45,7 +45,7 @@ _STATE = {
     "timezone": "Europe/Berlin",
     "control": 0.05,
     "control_arm": None,
-    "min_share": 0.0,
+    "min_share": None,
     "share_bounds": {},
     "retention": None,
     "sticky": None,
@@ -63,6 +63,8 @@ _STATE = {
     "records": 29,
     "saved": 0,
     "upkeep_pending": False,
+    "learning_window": 5091.2,
+    "late_rewards": 0,
 }
 _ARMS: dict[str, Any] = {
     "arms": [{"label": "blue", "retired": False}, {"label": "pink", "retired": False}]
