@@ -1,13 +1,11 @@
 """Simulated shops: what an agent earns beside an A/B test, Thompson sampling, the best window in
-hindsight and one who knows all; and how often the interval of `lift()` covers the true lift.
+hindsight and one who knows all.
 
-    python -m research.benchmarks.agent_shops gain [--first 0] [--shops 30] [--policy tide]
-    python -m research.benchmarks.agent_shops lift [--first 0] [--shops 200] [--policy lin-ts]
+    python -m research.benchmarks.agent_shops [--first 0] [--shops 30] [--policy tide]
 
 In every shop the click rate of each arm has its own daily and weekly swing and differs by device;
 traffic follows the hour; rewards come minutes to days late and a tenth never; two arms are added
-and one is retired on the way. Writes to research/results/agent_shops_gain.csv and
-research/results/agent_shops_lift.csv, shop by shop.
+and one is retired on the way. Writes to research/results/agent_shops_gain.csv, shop by shop.
 """
 
 from __future__ import annotations
@@ -126,25 +124,6 @@ def gain(seed: int, visits: int, policy: str) -> dict[str, Any]:
     }
 
 
-def lift(seed: int, visits: int, policy: str) -> dict[str, Any]:
-    """One shop: the true gain over even shares in the policy's decisions, and what `lift()` says of
-    it."""
-    shop = Shop(1000 + seed, visits)
-    agent, earned, groups = serve(shop, policy, seed, control=0.2)
-    even = np.array([shop.rates(n)[shop.open(n)].mean() for n in range(len(shop))])
-    truth = float((earned - even)[np.array(groups) == "policy"].mean())
-    found = agent.lift()
-    return {
-        "shop": seed,
-        "policy": policy,
-        "truth": truth,
-        "gain": found.gain,
-        "low": found.low,
-        "high": found.high,
-        "covered": bool(found.low <= truth <= found.high),
-    }
-
-
 def write(out: Path, row: dict[str, Any]) -> None:
     """One more row, in the order of shops; one of the same shop is replaced."""
     rows = []
@@ -162,17 +141,15 @@ def write(out: Path, row: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["gain", "lift"])
     parser.add_argument("--first", type=int, default=0, help="the first shop")
-    parser.add_argument("--shops", type=int)
+    parser.add_argument("--shops", type=int, default=30)
     parser.add_argument("--visits", type=int, default=3000)
-    parser.add_argument("--policy", default=None)
+    parser.add_argument("--policy", default="tide")
     given = parser.parse_args()
-    play, shops, policy = (gain, 30, "tide") if given.what == "gain" else (lift, 200, "lin-ts")
-    for seed in range(given.first, given.first + (given.shops or shops)):
-        row = play(seed, given.visits, given.policy or policy)
+    for seed in range(given.first, given.first + given.shops):
+        row = gain(seed, given.visits, given.policy)
         print(row, flush=True)
-        write(OUT / f"agent_shops_{given.what}.csv", row)
+        write(OUT / "agent_shops_gain.csv", row)
 
 
 if __name__ == "__main__":

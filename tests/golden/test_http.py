@@ -27,8 +27,8 @@ from tidepull.service.stores import AgentStore, Directory
 
 NAME = "http"
 START, MINUTE, DAY = 1_782_900_000.0, 60.0, 86_400.0
-VOLATILE = ("request", "version", "x-request-id")
-"""Fields and headers that differ from run to run, or with every release."""
+VOLATILE = ("request", "version", "x-request-id", "upkeep_pending")
+"""Fields and headers that differ from run to run, with the load, or with every release."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def settled(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        name: f"<{name}>" if name in VOLATILE and isinstance(one, str) else settled(one)
+        name: f"<{name}>" if name in VOLATILE and isinstance(one, str | bool) else settled(one)
         for name, one in value.items()
     }
 

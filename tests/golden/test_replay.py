@@ -256,7 +256,9 @@ def shown(agent: Agent) -> dict[str, Any]:
     }
 
 
-def _rounded(value: float) -> float | None:
+def _rounded(value: float | str | None) -> float | str | None:
+    if not isinstance(value, float):
+        return value
     return None if math.isnan(value) else round(value, 9)
 
 

@@ -7,6 +7,7 @@ step that fails leaves the state dirty: the next call reads it from the ledger a
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 import math
 import os
@@ -41,7 +42,15 @@ from tidepull.agent.ledger_check import LedgerCheck, check_ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.limits import require_affordable_settings
 from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
-from tidepull.agent.settings import AgentSettings, load_settings, new_settings
+from tidepull.agent.settings import (
+    CHANGEABLE,
+    UNSET,
+    AgentSettings,
+    load_settings,
+    new_settings,
+    plain_settings,
+)
+from tidepull.agent.shadow import Shadow, ShadowReport, basis, caught_up, evaluate
 from tidepull.errors import LedgerError, ParameterError, RewardError, TidepullError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
@@ -81,7 +90,10 @@ class Agent:
     a call returns. Opening the ledger again continues exactly where the agent stopped.
 
     `snapshot_every`, `training`, `read_only` and `now` apply to this process. All other settings
-    are stored in the ledger: give them once, when the agent is made.
+    are stored in the ledger, and need not be given again. Given to an agent that is there, further
+    arms and fields of the context are added, and `control`, `control_arm`, `min_share`,
+    `share_bounds`, `reward_within`, `default_reward` and `retention` are changed; the others must
+    be as they are.
 
     Parameters
     ----------
@@ -111,7 +123,8 @@ class Agent:
     control : float, default: 0.05
         Share of decisions in the control group, against which `lift` is measured.
     control_arm : str, optional
-        Arm of the control group. By default an arm is drawn uniformly.
+        Arm of the control group where `choose` names no baseline. By default an arm is drawn
+        uniformly.
     min_share : float, optional
         Share of the policy's decisions that is spread evenly over all available arms. By
         default every available arm has a chance of at least 0.001; among more than 50 arms, 5%
@@ -127,6 +140,11 @@ class Agent:
         `reward_within`.
     retention : float or timedelta, optional
         Age, in seconds, after which raw contexts are deleted.
+    sticky : float or timedelta, optional
+        Seconds for which a subject keeps the arm that was drawn for it, unless that cannot be
+        chosen.
+    shadow : sequence of policies, optional
+        Candidates that see every decision and reward; see `shadows`.
     snapshot_every : int, default: 5000
         Number of records between two snapshots. Snapshots make opening quick.
     training : {"background", "inline", "manual"}, default: "background"
@@ -138,11 +156,13 @@ class Agent:
     now : callable, optional
         Clock that returns seconds since 1970. By default it is the clock of the ledger's
         machine, without its jumps.
+    retire_missing : bool, default: False
+        Whether arms are retired that `arms` does not have.
 
     Raises
     ------
     ParameterError
-        If a setting is invalid, or differs from the one in the ledger.
+        If a setting is invalid, or differs from one in the ledger that cannot change.
     HeldError
         If another process has the ledger open for writing.
     WrongStoreError
@@ -179,10 +199,13 @@ class Agent:
         default_reward: float | None = None,
         on_duplicate: Literal["refuse", "add", "replace"] | None = None,
         retention: float | timedelta | None = None,
+        sticky: float | timedelta | None = None,
+        shadow: Sequence[Named] | None = None,
         snapshot_every: int = 5000,
         training: Literal["background", "inline", "manual"] = "background",
         read_only: bool = False,
         now: Callable[[], float] | None = None,
+        retire_missing: bool = False,
     ) -> None:
         if training not in ("background", "inline", "manual"):
             raise ParameterError(
@@ -202,7 +225,9 @@ class Agent:
             "control": control, "control_arm": control_arm, "min_share": min_share,
             "share_bounds": share_bounds, "reward_within": reward_within,
             "default_reward": default_reward, "on_duplicate": on_duplicate, "retention": retention,
+            "sticky": sticky, "shadow": shadow,
         }  # fmt: skip
+        self._shadows: dict[str, Shadow] = {}
         self._lock = threading.Lock()
         self._changing = threading.Lock()  # held by changes that replay beside the steps
         self._owner = os.getpid()
@@ -229,6 +254,12 @@ class Agent:
             raise
         self._commands.pays_slices = training == "background"
         self._release = weakref.finalize(self, _release_dropped, ledger, self._owner)
+        if not read_only:
+            try:
+                follow_settings(self, given, retire_missing=retire_missing)
+            except BaseException:
+                self.close()
+                raise
         if training == "inline":
             self._work_all()
         elif training == "background" and self.upgrading is not None:
@@ -260,6 +291,7 @@ class Agent:
         subject: str | int | UUID | None = None,
         at: float | datetime | str | None = None,
         id: str | int | UUID | None = None,
+        baseline: str | None = None,
     ) -> Decision:
         """Choose an arm.
 
@@ -271,12 +303,15 @@ class Agent:
             Labels among which to choose. By default these are all arms that are not retired.
         subject : str, int or UUID, optional
             Person or thing that the decision concerns. Only a salted hash is stored. A subject
-            stays in one group.
+            stays in one group, and with `sticky` keeps its arm.
         at : float, datetime or str, optional
             Moment of the decision: seconds since 1970, a datetime or ISO text. By default it is
             now.
         id : str, int or UUID, optional
             Name of the decision. The same id again returns the same decision.
+        baseline : str, optional
+            Arm that your present rule takes in this decision. The control group gets it, so that
+            `lift` compares with your rule.
 
         Returns
         -------
@@ -296,13 +331,13 @@ class Agent:
         >>> agent.choose(arms=["b"]).arm
         'b'
         """
-        decision, seq = self._decide(context, arms, subject, at, id)
+        decision, seq = self._decide(context, arms, subject, at, id, baseline)
         self._commands.flush(seq)
         self._afterwards()
         return decision
 
     def _decide(
-        self, context: Any, arms: Any, subject: Any, at: Any, id: Any
+        self, context: Any, arms: Any, subject: Any, at: Any, id: Any, baseline: Any
     ) -> tuple[Decision, int]:
         id = id_of(id)
         with self._lock:
@@ -310,7 +345,8 @@ class Agent:
             commands = self._commands
             pending = None if id is None else commands.decisions.named(id)
             if pending is None:
-                pending = commands.decide(*commands.check_inputs(context, arms, subject, at), id)
+                inputs = commands.check_inputs(context, arms, subject, at, baseline=baseline)
+                pending = commands.decide(*inputs, id)
             return self._decision_of(pending), commands.number_to_wait_for(pending.record.seq)
 
     def choose_many(self, contexts: Sequence[Mapping[str, Any] | None]) -> list[Decision]:
@@ -360,6 +396,7 @@ class Agent:
         *,
         at: float | datetime | str | None = None,
         key: str | None = None,
+        also: Mapping[str, float] | None = None,
     ) -> bool:
         """Report the reward of a decision.
 
@@ -374,6 +411,9 @@ class Agent:
         key : str, optional
             Name of the reward. With `on_duplicate="add"`, a second reward with the same key is a
             duplicate.
+        also : mapping of str to float, optional
+            Further outcomes of the decision by name, such as its cost. They are not learnt;
+            `lift(outcome=...)` compares them. An outcome that is not named counts as 0.
 
         Returns
         -------
@@ -397,7 +437,7 @@ class Agent:
         >>> agent.reward(agent.choose(), 1.0)
         True
         """
-        seq, news = self._record_reward(id, reward, at, key)
+        seq, news = self._record_reward(id, reward, at, key, also=also)
         self._commands.flush(seq)
         self._afterwards()
         return news
@@ -409,14 +449,18 @@ class Agent:
         at: Any,
         key: str | None,
         caller: Caller = Caller.PROCESS,
+        also: Mapping[str, float] | None = None,
     ) -> tuple[int, bool]:
         value = _finite_reward(reward)
+        outcomes = None if also is None else _outcomes(also)
         with self._lock:
             self._ready()
             pending = self._commands.decisions.find(id)
             if key is not None:
                 key = f"{OURS}{pending.record.seq}/{key}"
-            record, news = self._commands.reward(id_of(id), pending, value, at, key, caller)
+            record, news = self._commands.reward(
+                id_of(id), pending, value, at, key, caller, outcomes
+            )
             return self._commands.number_to_wait_for(record.seq), news
 
     def chances(self, id: DecisionId) -> dict[str, float]:
@@ -604,6 +648,100 @@ class Agent:
             record = commands.change_arms(change, at, rebuild)
         commands.flush(record.seq)
 
+    # ---- other settings
+
+    @_one_at_a_time
+    def change(
+        self,
+        *,
+        control: float | None = None,
+        control_arm: str | None = None,
+        min_share: float | None = None,
+        share_bounds: Mapping[str, tuple[float, float]] | None = None,
+        reward_within: float | timedelta | None = None,
+        default_reward: float | None = None,
+        retention: float | timedelta | None = None,
+        sticky: float | timedelta | None = None,
+        shadow: Sequence[Named] | None = None,
+        context: Mapping[str, Any] | None = None,
+        unset: Iterable[str] = (),
+    ) -> dict[str, Any]:
+        """Change settings of the agent, as a record in its ledger; see `Agent` for what they mean.
+
+        Decisions that wait for a reward are judged by the new settings, but a new `default_reward`
+        holds for later decisions only.
+
+        Parameters
+        ----------
+        control : float, optional
+            Share of decisions in the control group.
+        control_arm : str, optional
+            Arm of the control group.
+        min_share : float, optional
+            Share that is spread evenly over all arms.
+        share_bounds : mapping of str to (float, float), optional
+            Smallest and largest share of some arms, instead of all earlier bounds.
+        reward_within : float or timedelta, optional
+            Seconds within which a reward must come.
+        default_reward : float, optional
+            Reward of a decision for which none came in time.
+        retention : float or timedelta, optional
+            Age after which raw contexts are deleted.
+        sticky : float or timedelta, optional
+            Seconds for which a subject keeps the arm that is drawn for it from now on.
+        shadow : sequence of policies, optional
+            Candidates that see every decision and reward, instead of the earlier ones.
+        context : mapping of str to kind, optional
+            All fields of a context. Fields that it does not have are dropped: `choose` ignores
+            them. A field that is new, or of another kind, is learnt from now on. The policy is
+            made anew from the ledger, while other threads decide.
+        unset : iterable of str, default: ()
+            Settings to take back: "control_arm", "min_share", "reward_within", "default_reward",
+            "retention" or "sticky".
+
+        Returns
+        -------
+        dict of str to (before, after)
+            What changed.
+
+        Raises
+        ------
+        ParameterError
+            If a setting is invalid.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(arms=["a", "b"], context={}, policy="random")
+        >>> agent.change(control=0.2)
+        {'control': (0.05, 0.2)}
+        """
+        given = {
+            "control": control, "control_arm": control_arm, "min_share": min_share,
+            "share_bounds": share_bounds, "reward_within": reward_within,
+            "default_reward": default_reward, "retention": retention, "sticky": sticky,
+            "shadow": shadow, "context": context,
+        }  # fmt: skip
+        wanted = plain_settings(_without_none(given))
+        for name in unset:
+            if name not in UNSET:
+                raise ParameterError(f"unset: {name!r} cannot be taken back")
+            wanted[name] = None
+        commands, rebuild = self._commands, None
+        with self._lock:
+            self._ready()
+            change, settings = commands.settings_change(wanted)
+            if "context" in change:
+                commands.flush()
+                rebuild = commands.state.prepare_context(settings)
+        if rebuild is not None:
+            rebuild.catch_up(commands.ledger)
+        with self._lock:
+            self._ready()
+            record = commands.change_settings(wanted, rebuild)
+        if record is not None:
+            commands.flush(record.seq)
+        return {name: (before, after) for name, (before, after) in change.items()}
+
     # ---- another policy, or another release of it
 
     @_one_at_a_time
@@ -697,7 +835,13 @@ class Agent:
         """Report in plain words what the agent has learnt; `print` shows it."""
         return self._look(Insight.report)
 
-    def lift(self, *, since: float | datetime | str | None = None, level: float = 0.95) -> Lift:
+    def lift(
+        self,
+        *,
+        since: float | datetime | str | None = None,
+        level: float = 0.95,
+        outcome: str | None = None,
+    ) -> Lift:
         """Estimate the gain in reward over the control group.
 
         Parameters
@@ -705,15 +849,19 @@ class Agent:
         since : float, datetime or str, optional
             First moment of the decisions that count. By default all decisions count.
         level : float, default: 0.95
-            Level of the confidence interval.
+            Level of the intervals.
+        outcome : str, optional
+            Name of a further outcome (`reward(..., also=...)`) to compare instead of the reward.
 
         Returns
         -------
         Lift
-            The gain and its interval; `print` shows it in words.
+            The gain. `low` to `high` is a confidence sequence, which stays valid however often it
+            is looked at, `fixed_low` to `fixed_high` an interval for a single planned look;
+            `print` shows it in words.
         """
         moment = None if since is None else self._commands.clock.read(since)
-        return self._look(lambda insight: insight.lift(moment, level))
+        return self._look(lambda insight: insight.lift(moment, level, outcome))
 
     def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
         """Return all decisions as a table, one row each, with their rewards.
@@ -788,7 +936,123 @@ class Agent:
             self._ready()
             return status_of(self._commands)
 
+    @_one_at_a_time
+    def shadows(
+        self, candidates: Sequence[Named] | None = None, *, level: float = 0.95
+    ) -> list[ShadowReport]:
+        """Report what candidates would have chosen and earned in the agent's decisions.
+
+        A candidate lives through the ledger beside the agent, as it would have lived. The first
+        call takes as long as a replay, later ones read what is new. `upgrade` puts one in the
+        policy's place.
+
+        Parameters
+        ----------
+        candidates : sequence of policies, optional
+            Ids of policies, or ids and parameters. By default these are the ones of `shadow`.
+        level : float, default: 0.95
+            Level of the confidence sequences.
+
+        Returns
+        -------
+        list of ShadowReport
+            One report for each candidate; `print` shows it in words.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(
+        ...     arms=["a", "b"], context={}, policy="random", shadow=["bernoulli-ts"], control=0
+        ... )
+        >>> print(agent.shadows()[0])
+        bernoulli-ts: no decisions with a reward yet.
+        """
+        commands, reports = self._commands, list[ShadowReport]()
+        given = plain_settings(
+            {"shadow": self.settings.shadow if candidates is None else candidates}
+        )
+        for policy, parameters in given["shadow"]:
+            with self._lock:
+                self._ready()
+                commands.flush()
+                key, state = json.dumps([policy, parameters]), commands.state
+                shadow = self._shadows.get(key)
+                if shadow is None or shadow.basis != basis(state):
+                    shadow = Shadow(state, (policy, parameters))
+                insight = Insight(state, commands.ledger)
+            self._shadows[key] = caught_up(shadow, commands.ledger)
+            reports.append(evaluate(shadow, insight, level))
+        return reports
+
     # ---- logs of others
+
+    def record(
+        self,
+        context: Mapping[str, Any] | None,
+        arm: str,
+        *,
+        reward: float | Decimal | None = None,
+        propensity: float | None = None,
+        subject: str | int | UUID | None = None,
+        at: float | datetime | str | None = None,
+        id: str | int | UUID | None = None,
+    ) -> Decision:
+        """Learn from a decision that was made elsewhere, such as by your present rule.
+
+        Parameters
+        ----------
+        context : mapping of str to value, optional
+            Values of the context's fields.
+        arm : str
+            Arm that was played.
+        reward : float or Decimal, optional
+            Its reward. By default it is reported later, with `reward`.
+        propensity : float, optional
+            Probability with which the arm was chosen. By default the choice was not random.
+        subject : str, int or UUID, optional
+            Person or thing that the decision concerned.
+        at : float, datetime or str, optional
+            Moment of the decision. By default it is now.
+        id : str, int or UUID, optional
+            Name of the decision. The same id again returns the same decision.
+
+        Returns
+        -------
+        Decision
+            The decision, in the group "imported".
+
+        Raises
+        ------
+        ArmError
+            If there is no such arm.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(arms=["a", "b"], context={}, policy="bernoulli-ts")
+        >>> agent.record({}, "b", reward=1.0).group
+        'imported'
+        """
+        chance = 1.0 if propensity is None else propensity
+        if isinstance(chance, bool) or not isinstance(chance, int | float) or not 0 < chance <= 1:
+            raise ParameterError(
+                f"propensity must be a number above 0 and at most 1, got {propensity!r}"
+            )
+        name = id_of(id)
+        with self._lock:
+            self._ready()
+            commands = self._commands
+            pending = None if name is None else commands.decisions.named(name)
+            if pending is None:
+                inputs, now = commands.check_inputs(context, None, subject, at)
+                place = commands.state.arms.place(arm)
+                inputs = replace(inputs, played=place, imported=True, propensity=float(chance))
+                pending = commands.decide(inputs, now, name)
+            decision = self._decision_of(pending)
+            seq = commands.number_to_wait_for(pending.record.seq)
+        self._commands.flush(seq)
+        if reward is not None:
+            self.reward(decision, reward, at=decision.timestamp)
+        self._afterwards()
+        return decision
 
     def learn_from(self, path: str | os.PathLike[str]) -> int:
         """Learn from a log of decisions.
@@ -871,6 +1135,7 @@ class Agent:
         with self._lock:
             self._ready()
             hashed = self._commands.hash(id_of(subject))
+            self._commands.state.sticky.forget(hashed)
         self.save()
         self.save()  # whatever happens to the newer one, no restart needs what is deleted
         with self._lock:
@@ -1098,6 +1363,40 @@ def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def follow_settings(agent: Agent, given: Mapping[str, Any], *, retire_missing: bool) -> None:
+    """Change an agent that is there as the arguments of `Agent` say: arms and fields that are
+    missing stay, so that programs of two versions can open it in turn."""
+    wanted = plain_settings(_without_none(given))
+    state = agent._commands.state
+    labels = {arm.label: arm for arm in state.arms}
+    arms = dict(wanted.pop("arms", ()))
+    for label, features in arms.items():
+        if label not in labels:
+            agent.add(label, features)
+        elif features != labels[label].features and not state.arms.described:
+            raise ParameterError(f"{agent._where}: the arm '{label}' has other features")
+    if retire_missing and arms:
+        for label in agent.arms:
+            if label not in arms:
+                agent.retire(label)
+    changes = {name: value for name, value in wanted.items() if name in CHANGEABLE}
+    fields = changes.pop("context", None)
+    if fields is not None:
+        schema = state.learning.schema
+        stored = {} if schema is None else schema.plain()
+        other = [name for name in fields if name in stored and fields[name] != stored[name]]
+        if schema is None or other:
+            raise ParameterError(
+                f"{agent._where} was made with other context"
+                + (f" (field '{other[0]}')" if other else "")
+                + ": leave context out, or change it with change(context=...)"
+            )
+        if fields.keys() - stored.keys():
+            changes["context"] = {**stored, **fields}
+    if agent._commands.settings_change(changes)[0]:
+        agent.change(**changes)
+
+
 def _release_dropped(ledger: Ledger, owner: int) -> None:
     """Close the ledger of an agent that is not referenced any more, but not in the child of a fork:
     its files are its parent's."""
@@ -1105,7 +1404,26 @@ def _release_dropped(ledger: Ledger, owner: int) -> None:
         ledger.close()
 
 
-def _finite_reward(reward: Any) -> float:
+MOST_OUTCOMES = 16
+"""Further outcomes of one reward."""
+
+
+def _outcomes(also: Any) -> dict[str, float]:
+    """Further outcomes, checked."""
+    if not isinstance(also, Mapping) or len(also) > MOST_OUTCOMES:
+        raise RewardError(
+            f"also must be a dictionary of at most {MOST_OUTCOMES} names and numbers, got {also!r}"
+        )
+    for name in also:
+        if not isinstance(name, str) or not 0 < len(name) <= 64 or name == "reward":
+            raise RewardError(
+                "also: the name of an outcome must be text of 1 to 64 characters other than "
+                f"'reward', got {name!r}"
+            )
+    return {name: _finite_reward(value, f"also: {name}") for name, value in also.items()}
+
+
+def _finite_reward(reward: Any, what: str = "reward") -> float:
     if isinstance(reward, bool):
         return float(reward)
     try:
@@ -1114,6 +1432,6 @@ def _finite_reward(reward: Any) -> float:
         value = math.nan
     if not abs(value) <= _LARGEST:
         raise RewardError(
-            f"reward must be a finite number of at most {_LARGEST:g} in size, got {reward!r}"
+            f"{what} must be a finite number of at most {_LARGEST:g} in size, got {reward!r}"
         )
     return value

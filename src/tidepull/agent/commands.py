@@ -11,7 +11,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import blake2b
 from itertools import islice
@@ -26,6 +26,7 @@ from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
 from tidepull.agent.learning import shape_of
 from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.limits import require_affordable
+from tidepull.agent.loading import load_state, replay
 from tidepull.agent.rebuild import Pace, Rebuild, Spans, counts, is_within
 from tidepull.agent.records import (
     Choice,
@@ -35,17 +36,12 @@ from tidepull.agent.records import (
     Record,
     link,
     pack_reward,
+    unpack_outcomes,
     unpack_reward,
 )
-from tidepull.agent.schema import plain_context, require_same_kind
-from tidepull.agent.settings import AgentSettings
-from tidepull.agent.state import (
-    SLICES_OF_A_CALL,
-    AgentState,
-    DecisionInputs,
-    load_state,
-    replay,
-)
+from tidepull.agent.schema import Schema, plain_context, require_same_kind
+from tidepull.agent.settings import CHANGEABLE, AgentSettings
+from tidepull.agent.state import SLICES_OF_A_CALL, AgentState, DecisionInputs
 from tidepull.errors import (
     ArmError,
     ConflictError,
@@ -55,7 +51,7 @@ from tidepull.errors import (
     OtherRewardError,
 )
 from tidepull.registry import Named
-from tidepull.types import Snapshot
+from tidepull.types import BoolArray, Snapshot
 
 
 class Caller(Enum):
@@ -96,6 +92,7 @@ class Request:
     id: str | None = None
     deferred: bool = False
     caller: Caller = Caller.PROCESS
+    baseline: str | None = None
 
 
 SETTLED_AT_ONCE = 2
@@ -124,7 +121,7 @@ class CommandHandler:
         read_only: bool,
     ) -> None:
         self.ledger = ledger
-        self.settings = settings
+        self._founding = settings
         self.clock = clock
         self.read_only = read_only
         self.pays_slices = False  # whether each call leaves slices of upkeep to the next
@@ -137,7 +134,7 @@ class CommandHandler:
     def reload(self) -> None:
         """Read the state from the ledger."""
         self._latest = 0  # all that is read from the ledger is safe, also if reading fails halfway
-        state = load_state(self.settings, self._salt, self.clock, self.ledger, self.erased())
+        state = load_state(self._founding, self._salt, self.clock, self.ledger, self.erased())
         self._install(state)
 
     def _install(self, state: AgentState) -> None:
@@ -163,6 +160,11 @@ class CommandHandler:
         self.saved = self.tried = saved[0] if saved else 0
         self.unsaved = False  # whether a snapshot is due whatever the number of records
         self._broken = False
+
+    @property
+    def settings(self) -> AgentSettings:
+        """Settings as they are now."""
+        return self.state.settings
 
     @property
     def dirty(self) -> bool:
@@ -200,7 +202,7 @@ class CommandHandler:
         settings = self.settings.upgraded(policy) if rebuild is None else rebuild.settings
         if self.read_only and policy is None:
             state.upgrade(settings, self.ledger, self.ledger.last, state.slices)
-            self.settings = settings
+            self._founding = replace(self._founding, **settings.of_policy)
             return None
         with self._step():
             moment = self._moment(None)
@@ -209,7 +211,7 @@ class CommandHandler:
             count = state.upgrade(settings, self.ledger, self.ledger.last, state.slices, rebuild)
             told = {**settings.of_policy, "release": __version__, "decisions": count}
             told["gone"] = max(0, state.decisions - count - self._count_erased())
-            self.settings, self.unsaved = settings, True
+            self._founding, self.unsaved = replace(self._founding, **settings.of_policy), True
             _LOG.warning(
                 "%s: %s was rebuilt from %d decisions (%d earlier ones are gone)",
                 self._where, settings.policy, count, told["gone"],
@@ -238,7 +240,7 @@ class CommandHandler:
 
     def fresh_state(self) -> AgentState:
         """One that knows nothing yet."""
-        return AgentState(self.settings, self._salt, self.clock)
+        return AgentState(self._founding, self._salt, self.clock)
 
     def flush(self, seq: int | None = None) -> None:
         """Return when a record is safe. None means all records since the state was read from the
@@ -262,7 +264,13 @@ class CommandHandler:
     # ---- decisions
 
     def check_inputs(
-        self, context: Any, arms: Any, subject: Any, at: Any, caller: Caller = Caller.PROCESS
+        self,
+        context: Any,
+        arms: Any,
+        subject: Any,
+        at: Any,
+        caller: Caller = Caller.PROCESS,
+        baseline: Any = None,
     ) -> tuple[DecisionInputs, float]:
         """A decision to make, everything checked, and by which moment it is judged what still
         waits; nothing has changed yet."""
@@ -275,12 +283,23 @@ class CommandHandler:
             require_same_kind([early["context"] for early in learning.early], cleaned)
         cleaned = self._hash_private(cleaned)
         available = self.state.arms.available(arms)
+        place = -1 if baseline is None else self._baseline_place(baseline, available)
         subject = id_of(subject)
         if subject is not None and not isinstance(subject, str):
             raise InputError(f"subject must be text, got {subject!r}")
         stamp = self._stamp(at, caller)
         hashed = None if subject is None else self.hash(subject)
-        return DecisionInputs(cleaned, stamp.at, available, hashed), stamp.now
+        inputs = DecisionInputs(cleaned, stamp.at, available, hashed, baseline=place)
+        return inputs, stamp.now
+
+    def _baseline_place(self, baseline: Any, available: BoolArray) -> int:
+        place = self.state.arms.place(baseline)
+        if not available[place]:
+            raise ArmError(
+                f"baseline: the arm '{baseline}' cannot be chosen in this decision; name one of "
+                "its arms"
+            )
+        return place
 
     def decide(self, inputs: DecisionInputs, now: float, name: str | None) -> PendingDecision:
         """Make a decision."""
@@ -330,7 +349,12 @@ class CommandHandler:
         pending = None if request.id is None else self.decisions.named(request.id)
         if pending is None:
             return self.check_inputs(
-                request.context, request.arms, request.subject, request.at, request.caller
+                request.context,
+                request.arms,
+                request.subject,
+                request.at,
+                request.caller,
+                request.baseline,
             )
         self._require_same(request, pending)
         return pending
@@ -353,11 +377,14 @@ class CommandHandler:
     def chances(self, pending: PendingDecision) -> dict[str, float]:
         """The chance that each arm had which could be chosen in a decision."""
         choice, arms = pending.choice, self.state.arms
+        if choice.sticky:
+            open_places = np.flatnonzero(choice.available).tolist()
+            return {arms.label(place): float(place == choice.arm) for place in open_places}
         shares = np.zeros(arms.room)
         shares[: len(choice.counts)] = choice.counts / max(1, int(choice.counts.sum()))
         available = np.zeros(arms.room, bool)
         available[: len(choice.available)] = choice.available
-        chances = self.state.chances(choice.group, shares, available)
+        chances = self.state.chances(choice.group, shares, available, choice.baseline)
         return {
             arms.label(place, pending.record.seq): float(chances[place])
             for place in np.flatnonzero(available).tolist()
@@ -383,6 +410,9 @@ class CommandHandler:
             other.append("at")
         if not self._same_arms(request.arms, pending):
             other.append("arms")
+        rule = pending.choice.baseline
+        if (-1 if request.baseline is None else self.state.arms.place(request.baseline)) != rule:
+            other.append("baseline")
         if other:
             raise ConflictError(
                 f"id {request.id!r} was used for a decision with another {' and '.join(other)}: "
@@ -414,27 +444,33 @@ class CommandHandler:
         at: Any,
         key: str | None,
         caller: Caller = Caller.PROCESS,
+        also: Mapping[str, float] | None = None,
     ) -> tuple[Record, bool]:
         """The record that says what a decision was worth, and whether it is new."""
         stamp = self._stamp(at, caller)
         if at is not None:
             self._require_later(id, pending.record, stamp.at)
         if pending.deferred:
-            return self._hold_reward(id, pending, value, stamp.at)
+            return self._hold_reward(id, pending, pack_reward(value, also=also), stamp.at)
         key = (
             key if self.settings.on_duplicate == "add" else None
         )  # elsewhere the value itself says whether it is news
-        earlier = self._find_duplicate(id, pending, value, key)
+        earlier = self._find_duplicate(id, pending, pack_reward(value, also=also), key)
         if earlier is not None:
             return earlier, False
         self._require_in_time(id, pending, stamp.at)
         if self.settings.learns_when_due or self.settings.holds_rewards:
             worth = self._worth([*(unpack_reward(record.body) for record in pending.paid), value])
             self.state.learning.require_reward(worth)
-        return self.pay(pending, value, stamp, key), True
+        return self.pay(pending, value, stamp, key, also), True
 
     def pay(
-        self, pending: PendingDecision, value: float, stamp: Stamp, key: str | None = None
+        self,
+        pending: PendingDecision,
+        value: float,
+        stamp: Stamp,
+        key: str | None = None,
+        also: Mapping[str, float] | None = None,
     ) -> Record:
         """A reward that is new and in time."""
         with self._step():
@@ -444,7 +480,7 @@ class CommandHandler:
             learn_at = self._learn_at(pending)
             if learn_at is LearnAt.ARRIVAL and not self.settings.learns_when_due:
                 self.state.learn(pending.record.seq, pending.choice, pending.record.at, value)
-            body = pack_reward(value, learn_at)
+            body = pack_reward(value, learn_at, also)
             record = self._append_about(pending, Kind.REWARD, stamp.at, body, key)
             self.state.rewards += counts(record, self.settings)
             window = self.state.learning_window
@@ -470,7 +506,7 @@ class CommandHandler:
         return sum(rewards) if self.settings.on_duplicate == "add" else rewards[-1]
 
     def _hold_reward(
-        self, id: str, pending: PendingDecision, value: float, moment: float
+        self, id: str, pending: PendingDecision, body: bytes, moment: float
     ) -> tuple[Record, bool]:
         """A reward waits until its decision is activated; where one may not change, the first one
         counts."""
@@ -478,7 +514,7 @@ class CommandHandler:
             return pending.held[0], False
         self._require_in_time(id, pending, moment)
         with self._step():
-            record = self._append_about(pending, Kind.HELD, moment, pack_reward(value))
+            record = self._append_about(pending, Kind.HELD, moment, body)
         pending.held = (*pending.held, record)
         return record, True
 
@@ -493,11 +529,12 @@ class CommandHandler:
             self._append_about(pending, Kind.ACTIVATED, stamp.at)
             pending.deferred = False
         for record in pending.held:
-            self.pay(pending, unpack_reward(record.body), stamp)
+            also = unpack_outcomes(record.body)
+            self.pay(pending, unpack_reward(record.body), stamp, also=also)
         return True
 
     def _find_duplicate(
-        self, id: str, pending: PendingDecision, value: float, key: str | None
+        self, id: str, pending: PendingDecision, body: bytes, key: str | None
     ) -> Record | None:
         """The record that says the same already; another reward is an error, unless it may be added
         or replace."""
@@ -507,13 +544,15 @@ class CommandHandler:
         if not pending.paid or on_duplicate == "add":
             return None
         latest = pending.paid[-1]
-        if unpack_reward(latest.body) == value:
+        value = unpack_reward(body)
+        also = unpack_outcomes(body)
+        if unpack_reward(latest.body) == value and unpack_outcomes(latest.body) == also:
             return latest
         if on_duplicate == "replace":
             return None
+        was, told = (f"{unpack_reward(b):g}" + b[9:].decode() for b in (latest.body, body))
         raise OtherRewardError(
-            f"decision {id} has the reward {unpack_reward(latest.body):g} already, and {value:g} "
-            "is another; "
+            f"decision {id} has the reward {was} already, and {told} is another; "
             "make the agent with on_duplicate='add' or 'replace' if rewards may change"
         )
 
@@ -641,6 +680,63 @@ class CommandHandler:
             self._arms_changed = record.seq
             return record
 
+    def settings_change(self, wanted: Mapping[str, Any]) -> tuple[dict[str, Any], AgentSettings]:
+        """What a change of settings to some plain values changes, as {name: [before, after]}, and
+        the settings after it; what cannot be is refused."""
+        state, wanted = self.state, self._with_first_labels(wanted)
+        schema = state.learning.schema
+        if "context" in wanted and schema is None:
+            raise InputError(
+                "context: its fields are still guessed from the first decisions; change them later"
+            )
+        present = {name: getattr(state.settings, name) for name in CHANGEABLE}
+        present["context"] = None if schema is None else schema.plain()
+        change = {
+            name: [present[name], value] for name, value in wanted.items() if value != present[name]
+        }
+        settings = replace(state.settings, **{name: pair[1] for name, pair in change.items()})
+        settings.require_labels([*state.founders, *(arm.label for arm in state.arms)])
+        if "context" in change:
+            schema = Schema(settings.context or {}, self.clock)
+            require_affordable(settings, shape_of(settings, state.arms, schema))
+        return change, settings
+
+    def _with_first_labels(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings that name arms, by the labels that settings have for them."""
+        founders = self.state.founders
+
+        def named(label: str) -> str:
+            place = self.state.arms.place(label)
+            if place >= len(founders) and label in founders:
+                raise InputError(f"the arm '{label}' has the first label of another arm: rename it")
+            return founders[place] if place < len(founders) else label
+
+        found = dict(wanted)
+        if found.get("control_arm") is not None:
+            found["control_arm"] = named(found["control_arm"])
+        if "share_bounds" in found:
+            found["share_bounds"] = {
+                named(arm): pair for arm, pair in found["share_bounds"].items()
+            }
+        return found
+
+    def change_settings(self, wanted: Mapping[str, Any], rebuild: Rebuild | None) -> Record | None:
+        """Change settings; None where they are so already."""
+        change, _ = self.settings_change(wanted)
+        if not change:
+            return None
+        body = json.dumps(change).encode()
+        self.flush()
+        state, ledger = self.state, self.ledger
+        with self._step():
+            moment = self._moment(None)
+            self.flush()
+            change = json.loads(body)  # as a replay has it
+            state.change_settings(change, ledger, ledger.last + 1, state.slices, rebuild)
+            self._next_due = -math.inf
+            self._overdue.clear()
+            return self._append(Kind.SETTINGS, moment, body=body)
+
     def hold(self, kind: Kind) -> Record:
         """Freeze or unfreeze."""
         with self._step():
@@ -662,7 +758,7 @@ class CommandHandler:
     def replay_rollback(self, rollback: Rollback) -> AgentState:
         """The state as it was then, made beside the one that decides."""
         return load_state(
-            self.settings,
+            self._founding,
             self._salt,
             self.clock,
             self.ledger,
@@ -674,7 +770,7 @@ class CommandHandler:
     def roll_back(self, rollback: Rollback, state: AgentState) -> None:
         """Take back what was learnt since."""
         self.flush()
-        if state.settings is not self.settings:  # the policy was made anew meanwhile
+        if state.founding is not self._founding:  # the policy was made anew meanwhile
             state = self.replay_rollback(rollback)
         with self._step():
             moment = self._moment(None)

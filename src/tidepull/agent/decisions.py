@@ -26,11 +26,12 @@ class Decision:
     arm : str
         Label of the chosen arm.
     propensity : float
-        Exact probability with which the arm was chosen, given the group.
+        Exact probability with which the arm was chosen, given the group. Where a subject keeps
+        its arm (`sticky`), it is the one with which that was drawn.
     group : str
-        "policy", "control" (drawn uniformly, or the control arm), "warmup" (drawn uniformly while
-        the schema is guessed), "imported" (learnt from a log) or "fallback" (chosen by a client
-        whose service did not answer).
+        "policy", "control" (the baseline, the control arm, or drawn uniformly), "warmup" (drawn
+        uniformly while the schema is guessed), "imported" (learnt from a log) or "fallback" (chosen
+        by a client whose service did not answer).
     at : datetime
         Moment of the decision, with a time zone: the agent's, or UTC from a service.
     timestamp : float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,9 +15,18 @@ from tidepull.agent.commands import CommandHandler
 from tidepull.agent.fields import Category, Number, Tags, Timestamp
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.lift import Lift, lift_of
-from tidepull.agent.log import DecisionLog, LogReader, best_of_week, next_change, spans
+from tidepull.agent.lift import Lift, comparison, lift_of
+from tidepull.agent.log import (
+    BestHours,
+    DecisionLog,
+    LogReader,
+    best_of_week,
+    next_change,
+    settings_changes,
+    spans,
+)
 from tidepull.agent.records import DecisionGroup, Kind
+from tidepull.agent.sequences import sample_ratio_alarms
 from tidepull.agent.state import AgentState
 from tidepull.types import FloatArray, IntArray
 
@@ -67,7 +76,7 @@ def status_of(commands: CommandHandler) -> AgentStatus:
 class AgentReport:
     """`chances` are each arm's chance to be best now (how often the policy's draws found it best of
     late), `when` the hours at which each is best, `beliefs` what the policy holds true about time,
-    `changes` what changed when."""
+    `changes` what changed when, `outcomes` the gains in further outcomes."""
 
     status: str
     chances: dict[str, float]
@@ -76,6 +85,7 @@ class AgentReport:
     beliefs: list[str]
     changes: list[str]
     lift: Lift
+    outcomes: list[Lift]
     alarms: list[str]
 
     def __str__(self) -> str:
@@ -88,7 +98,7 @@ class AgentReport:
         lines += self.when
         lines += [self.next] if self.next else []
         lines += [f"It believes: {'; '.join(self.beliefs)}."] if self.beliefs else []
-        lines += [str(self.lift)]
+        lines += [str(lift) for lift in (self.lift, *self.outcomes)]
         lines += [f"Warning: {alarm}" for alarm in self.alarms]
         lines += (
             ["What changed:", *(f"  {change}" for change in self.changes)] if self.changes else []
@@ -137,7 +147,7 @@ OUTSIDE = 0.05
 
 def alarms(log: DecisionLog, labels: dict[int, str], now: float) -> list[str]:
     """One sentence each; none is good news. `labels` are those of the arms that can be chosen."""
-    return [*_silence(log, now), *_starved(log, labels)]
+    return [*_silence(log, now), *_starved(log, labels), *sample_ratio_alarms(log)]
 
 
 def _silence(log: DecisionLog, now: float) -> list[str]:
@@ -216,7 +226,7 @@ class Insight:
 
     def __init__(self, state: AgentState, ledger: Ledger, reader: LogReader | None = None) -> None:
         self.state = state
-        self._ledger = ledger
+        self.ledger = ledger
         self._reader = reader or LogReader(state.settings, state.clock)
         self._summary: PolicySummary | None = None
         self.clock = state.clock
@@ -243,7 +253,32 @@ class Insight:
 
     def log(self) -> DecisionLog:
         """Every decision."""
-        return self._reader.read(self._ledger)
+        return self._reader.read(self.ledger)
+
+    def lift(
+        self, since: float | None = None, level: float = 0.95, outcome: str | None = None
+    ) -> Lift:
+        """The gain over the control, in reward or another outcome."""
+        log, against = self.compared(since, outcome)
+        return lift_of(log, level, against, outcome or "reward")
+
+    def outcomes_of(self, seq: int) -> dict[str, float]:
+        """What was reported beside the reward of a decision, after the log was read."""
+        return self._reader.outcomes_of(seq)
+
+    def compared(
+        self, since: float | None = None, outcome: str | None = None
+    ) -> tuple[DecisionLog, str | None]:
+        """The decisions that `lift` compares, and with what: see `lift.comparison`."""
+        log = self.log()
+        log = log if outcome is None else self._reader.outcome(log, outcome)
+        changes = settings_changes(self.ledger, "control_arm")
+        if changes and not (log.baseline >= 0).any():
+            log = log.where(log.seq > changes[-1][0])
+        place = self.state.control_place
+        label = None if place is None else self.labels[place]
+        log = log if since is None else log.since(since)
+        return comparison(log, self.state.settings.control, label)
 
     def last_before(self, moment: float) -> int:
         """The number of the last decision that was made before a moment; 0: none was."""
@@ -251,26 +286,17 @@ class Insight:
         old = log.seq[log.at < moment]
         return int(old[-1]) if len(old) else 0
 
-    def lift(self, since: float | None = None, level: float = 0.95) -> Lift:
-        """The gain over the control."""
-        log = self.log()
-        return self._measured(log if since is None else log.since(since), level)
-
-    def _measured(self, log: DecisionLog, level: float = 0.95) -> Lift:
-        lift = lift_of(log, level)
-        has_control = self.state.settings.control > 0 or lift.n_control > 0
-        return replace(lift, has_control=has_control)
-
     def report(self) -> AgentReport:
         """What it believes, in words."""
         log = self.log()
         if not len(log):
-            nothing = self._measured(log)
-            return AgentReport("No decisions yet.", {}, [], None, [], self._changes(), nothing, [])
+            nothing = "No decisions yet."
+            return AgentReport(nothing, {}, [], None, [], self._changes(), self.lift(), [], [])
         now = float(log.at[-1])
         summary = self.summarise_policy()
-        best = self._reader.late.hours(self.room).best if summary.week is None else summary.week
-        best = best_of_week(best, self.open) if len(best) == 7 else best
+        best = self._reader.late.hours(self.room).best
+        if summary.week is not None:
+            best = best_of_week(summary.week, self.open)
         return AgentReport(
             self._status(log),
             self.chances(),
@@ -278,7 +304,8 @@ class Insight:
             self._next(best, self.clock.datetime(now)) if len(log) >= TELLING else None,
             [f"{words} ({weight:.0%})" for words, weight in summary.beliefs],
             self._changes(),
-            self._measured(log),
+            self.lift(),
+            [self.lift(outcome=name) for name in self._reader.outcomes],
             [*alarms(log, self.open, now), *summary.drift],
         )
 
@@ -288,6 +315,14 @@ class Insight:
         return (
             {} if now is None else {label: float(now[place]) for place, label in self.open.items()}
         )
+
+    def best_of_week(self) -> IntArray:
+        """The arm that is surely best in every hour of the week (7 x 24); -1 where none is, or too
+        little was decided to tell."""
+        week = self.summarise_policy().week
+        if week is None:
+            week = BestHours(self.week()).best
+        return week if len(self.log()) >= TELLING else np.full_like(week, -1)
 
     def week(self) -> FloatArray:
         """Each arm's mean share in every hour of every weekday, after the log was read."""
@@ -320,8 +355,9 @@ class Insight:
 
     def changes(self, most: int) -> list[tuple[float, str]]:
         """Arms, freezes, rollbacks and notes: when, and in words, latest last."""
-        kinds = (Kind.ARMS, Kind.FREEZE, Kind.UNFREEZE, Kind.ROLLBACK, Kind.NOTE, Kind.UPGRADE)
-        records = [record for kind in kinds for record in self._ledger.of_kind(kind)]
+        kinds = (Kind.ARMS, Kind.FREEZE, Kind.UNFREEZE, Kind.ROLLBACK, Kind.NOTE, Kind.UPGRADE,
+                 Kind.SETTINGS)  # fmt: skip
+        records = [record for kind in kinds for record in self.ledger.of_kind(kind)]
         records.sort(key=lambda record: record.seq)
         return [(record.at, _describe_change(record)) for record in records[-most:]]
 
@@ -329,6 +365,19 @@ class Insight:
         return [
             f"{self.clock.datetime(at):%d %B %Y %H:%M}: {words}" for at, words in self.changes(most)
         ]
+
+
+def _setting_words(name: str, before: Any, after: Any) -> list[str]:
+    """One change of a setting in words."""
+    if name != "context":
+        return [f"{name} changed from {before} to {after}"]
+    before = before or {}
+    return [
+        *(f"field '{field}' added" for field in after if field not in before),
+        *(f"field '{field}' dropped" for field in before if field not in after),
+        *(f"field '{field}' is of another kind" for field in after
+          if field in before and before[field] != after[field]),
+    ]  # fmt: skip
 
 
 def _describe_change(record: Any) -> str:
@@ -350,6 +399,12 @@ def _describe_change(record: Any) -> str:
         told = json.loads(record.body)
         gone = f"; {told['gone']:,} earlier ones were gone" if told["gone"] else ""
         return f"{told['policy']} rebuilt from {told['decisions']:,} decisions{gone}"
+    if record.kind is Kind.SETTINGS:
+        return "; ".join(
+            words
+            for name, (before, after) in json.loads(record.body).items()
+            for words in _setting_words(name, before, after)
+        )
     if record.kind is Kind.NOTE:
         return str(Jump.unpack(record.body))
     return {Kind.FREEZE: "frozen", Kind.UNFREEZE: "unfrozen"}.get(record.kind, "rolled back")

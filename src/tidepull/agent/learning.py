@@ -44,7 +44,10 @@ class Learning:
         self._arms = arms
         self.schema: Schema | None = None
         self.seen: dict[str, FieldState] = {}
+        self.schemas: list[tuple[int, dict[str, Any]]] = []
+        """Where the schema has changed: every one there was, and the record from which on."""
         self.policy: Guarded | None = None
+        self.shares: FloatArray | None = None  # what the policy found in a decision it repeated
         self.early: list[
             dict[str, Any]
         ] = []  # the first decisions, made while the schema is guessed
@@ -106,7 +109,12 @@ class Learning:
         """A decision of the ledger once more, as it was; there may be more room now."""
         assert self.policy is not None
         context = self._context(choice.x, at, self._mask(choice))
-        self.policy.choose_by(context, self._settings.propensity_draws, lambda _: choice.arm)
+
+        def pick(shares: FloatArray) -> int:
+            self.shares = shares
+            return choice.arm
+
+        self.policy.choose_by(context, self._settings.propensity_draws, pick)
 
     def learn(self, choice: Choice, at: float, reward: float) -> None:
         """The reward of a decision that was made at that time."""
@@ -165,6 +173,10 @@ class Learning:
             return False
         said = getattr(self.policy.inner, "pending", None)
         return self._unsure if said is None else bool(said)
+
+    def with_settings(self, settings: AgentSettings) -> None:
+        """Settings have changed that the policy does not see."""
+        self._settings = settings
 
     @property
     def under_way(self) -> bool:
@@ -244,9 +256,56 @@ class Learning:
         if choice.group is DecisionGroup.WARMUP and choice.round < len(self.early):
             self.early[choice.round]["reward"] = reward
 
-    def refit(self, choice: Choice, at: float) -> Choice:
-        """A decision as this policy sees it: with the calendar or without."""
+    def change_schema(self, settings: AgentSettings, seq: int) -> None:
+        """The fields of contexts are others from record `seq` on. The policy is still the one of
+        the fields before: it must be built anew."""
         assert self.schema is not None
+        before, self._settings = self.schema, settings
+        self.schemas = self.schemas or [(0, before.plain())]
+        schema = Schema(settings.context or {}, self._clock)
+        self.schemas = [*self.schemas, (seq, schema.plain())]
+        self.early = [
+            {**early, "x": self._moved(np.array(early["x"]), before, schema).tolist()}
+            for early in self.early
+        ]
+        same = {name for name, field in schema.fields.items() if before.fields.get(name) == field}
+        fresh = schema.fresh()
+        self.seen = {name: self.seen[name] if name in same else fresh[name] for name in fresh}
+        self.schema = schema
+        self._ignore_dropped()
+
+    def _ignore_dropped(self) -> None:
+        assert self.schema is not None
+        names = {name for _, plain in self.schemas for name in plain}
+        self.schema.dropped = frozenset(names - set(self.schema.fields))
+
+    def _moved(self, x: FloatArray, before: Schema, schema: Schema) -> FloatArray:
+        """What a policy saw of a context under an earlier schema, as a later one has it: fields that
+        are new are missing in it."""
+        columns, start = {}, 0
+        for name, field in before.fields.items():
+            columns[name] = x[start : start + field.width]
+            start += field.width
+        blank = schema.encode({}, 0.0, {})
+        moved, start = list[float](), 0
+        for name, field in schema.fields.items():
+            known = before.fields.get(name) == field
+            moved += columns[name].tolist() if known else blank[start : start + field.width]
+            start += field.width
+        return np.array(moved)
+
+    def refit(self, choice: Choice, at: float, seq: int | None = None) -> Choice:
+        """Decision `seq` as this policy sees it: with its fields (None: it has them), with the
+        calendar or without."""
+        assert self.schema is not None
+        if self.schemas and seq is not None and seq < self.schemas[-1][0]:
+            plain = next(plain for first, plain in reversed(self.schemas) if first <= seq)
+            before = Schema(plain, self._clock)
+            choice = replace(choice, x=self._moved(choice.x[: before.width], before, self.schema))
+            x = choice.x
+            if self._settings.time_features:
+                x = to_single_precision([*x.tolist(), *self._clock.calendar(at)])
+            return replace(choice, x=x)
         x = choice.x[: self.schema.width]
         if self._settings.time_features:
             x = to_single_precision([*x.tolist(), *self._clock.calendar(at)])
@@ -255,11 +314,12 @@ class Learning:
     def grow(self, arms: Arms, settings: AgentSettings) -> Learning:
         """A fresh policy, which knows the schema and what fields have seen, and nothing else."""
         fresh = Learning(settings, self._clock, arms)
-        fresh.schema, fresh.seen = self.schema, self.seen
+        fresh.schema, fresh.seen, fresh.schemas = self.schema, self.seen, self.schemas
         if self.schema is None:
             fresh.early = self.early
             return fresh
         fresh.early = [{**early, "reward": None} for early in self.early]
+        fresh._settled = not fresh.early
         fresh.policy = fresh._build(self.schema)
         return fresh
 
@@ -268,7 +328,7 @@ class Learning:
         under way starts anew, here too."""
         schema = None if self.schema is None else self.schema.plain()
         policy = None if self.policy is None else self.policy.take()
-        taken = {
+        taken: dict[str, Any] = {
             "schema": schema,
             "guessed": self.schema is not None and self.schema.guessed,
             "seen": copy.deepcopy(self.seen),
@@ -276,6 +336,8 @@ class Learning:
             "first_round": self.first_round,
             "unsure": self._unsure,
         }
+        if self.schemas:
+            taken["schemas"] = [[first, plain] for first, plain in self.schemas]
         return lambda: {**taken, "policy": None if policy is None else policy()}
 
     def restore(self, snapshot: Snapshot) -> bool:
@@ -285,6 +347,8 @@ class Learning:
         self.early = [dict(early) for early in snapshot["early"]]
         if snapshot["schema"] is not None:
             self._begin(Schema(snapshot["schema"], self._clock, guessed=snapshot["guessed"]))
+            self.schemas = [(first, plain) for first, plain in snapshot.get("schemas", [])]
+            self._ignore_dropped()
             assert self.policy is not None
             try:
                 self.policy.restore(snapshot["policy"])

@@ -11,9 +11,10 @@ import numpy as np
 
 from tidepull import state as snapshots
 from tidepull.agent.ledger.base import Ledger
+from tidepull.agent.loading import begin
 from tidepull.agent.rebuild import is_within
 from tidepull.agent.records import Chain, Kind, Record
-from tidepull.agent.state import AgentState, begin
+from tidepull.agent.state import AgentState
 from tidepull.errors import TidepullError
 from tidepull.types import Snapshot
 

@@ -1,12 +1,17 @@
-"""What the policy gained over the control group, with an interval that traffic which moves with
-time cannot fake.
+"""What the policy gained over the control group, with intervals that traffic which moves with time
+cannot fake: a confidence sequence, which may be looked at every day, and one for a single look.
 
 Time is cut into blocks with enough decisions of both groups. The gain is the mean over blocks of
 the difference between the groups, every block weighing as many decisions as it has; so a group that
 had more of the good hours gains nothing by it. Decisions of one subject are taken as one draw:
 
-    gain = sum_b w_b (mean policy_b - mean control_b) = sum_i a_i r_i variance = sum over subjects
-    of (sum_i a_i e_i)^2,    e_i = (r_i - mean of its cell) sqrt(n / (n - 1))
+    gain = sum_b w_b (mean policy_b - mean control_b) = sum_i a_i r_i
+    variance = sum over subjects of (sum_i a_i e_i)^2,
+    e_i = (r_i - mean of its cell) sqrt(n / (n - 1))
+
+Before that, what was known before the decision is taken off each reward (`adjustment.py`). Decisions
+of a subject that come back are correlated with their earlier ones, so that the estimate moves less
+between looks than one of independent decisions: the sequence covers it all the more.
 """
 
 from __future__ import annotations
@@ -16,19 +21,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidepull.agent.adjustment import predicted_rewards
 from tidepull.agent.log import DecisionLog
 from tidepull.agent.records import DecisionGroup
+from tidepull.agent.sequences import sequence_width
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 IN_A_BLOCK = 10
 """Decisions of each group that a block must have, or as many times more as a subject has of
 them."""
 
+BORROWED = 100
+"""Decisions that each group borrows from the other to estimate the spread of its rewards."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """Gain in reward for each decision, and relative to the control's; NaN where it cannot be told
-    yet."""
+    """Gain for each decision in the reward or another outcome (`of`), and relative to the control's;
+    NaN where it cannot be told yet.
+
+    `low` to `high` is a confidence sequence: it covers the mean gain so far at all looks together
+    with the chance `level`. `fixed_low` to `fixed_high` does so at a single look that was planned
+    beforehand. `against` says what the control is: "random arms", "your rule", "arm 'a' alone"
+    (None: there is no control).
+    """
 
     gain: float
     low: float
@@ -41,74 +57,140 @@ class Lift:
     n_policy: int
     n_control: int
     blocks: int
+    fixed_low: float
+    fixed_high: float
+    fixed_relative_low: float
+    fixed_relative_high: float
     level: float = 0.95
-    has_control: bool = True  # False: the agent was made with control=0
+    against: str | None = "random arms"
+    of: str = "reward"
 
     @property
     def known(self) -> bool:
         """Whether there is an interval at all."""
         return math.isfinite(self.low)
 
+    @property
+    def significant(self) -> bool:
+        """Whether the confidence sequence tells the gain from 0."""
+        return self.low > 0 or self.high < 0
+
     def __str__(self) -> str:
-        if not self.has_control:
-            return (
-                "The gain cannot be measured: the agent was made with control=0, so there is no "
-                "control group."
-            )
+        if self.against is None:
+            return "The gain cannot be measured: control=0, so there is no control group."
         if not self.known:
             return (
-                f"Nothing can be said yet about the gain over the control ({self.n_policy} and "
-                f"{self.n_control} "
-                "decisions with rewards)."
+                f"Nothing can be said yet about the gain over {self.against} ({self.n_policy} "
+                f"decisions with rewards, and {self.n_control} in the control)."
             )
-        percent = f"{self.level:.0%} interval"
-        if math.isfinite(self.relative):
-            more = "more" if self.relative >= 0 else "less"
-            return (
-                f"{abs(self.relative):.1%} {more} reward than the control "
-                f"({percent} {100 * self.relative_low:.1f} to {100 * self.relative_high:.1f})."
+        relative = math.isfinite(self.relative)
+        gain = self.relative if relative else self.gain
+        more = "more" if gain >= 0 else "less"
+        size = f"{abs(gain):.1%}" if relative else f"{abs(gain):.3g}"
+        each = "" if relative else " a decision"
+        words = f"{size} {more} {self.of}{each} than {self.against} ({self._intervals(relative)})."
+        return words if self.significant else f"Not significant: {words}"
+
+    def _intervals(self, relative: bool) -> str:
+        ends = (self.low, self.high, self.fixed_low, self.fixed_high)
+        if relative:
+            percents = (
+                self.relative_low,
+                self.relative_high,
+                self.fixed_relative_low,
+                self.fixed_relative_high,
             )
-        more = "more" if self.gain >= 0 else "less"
+            ends = tuple(100 * end for end in percents)  # type: ignore[assignment]
+        low, high, fixed_low, fixed_high = (
+            f"{end:.1f}" if relative else f"{end:.3g}" for end in ends
+        )
         return (
-            f"{abs(self.gain):.3g} {more} reward a decision than the control "
-            f"({percent} {self.low:.3g} to {self.high:.3g})."
+            f"{self.level:.0%} sure at every look: {low} to {high}; at a single planned look: "
+            f"{fixed_low} to {fixed_high}"
         )
 
 
-def lift_of(log: DecisionLog, level: float = 0.95) -> Lift:
+def comparison(
+    log: DecisionLog, share: float, control: str | None
+) -> tuple[DecisionLog, str | None]:
+    """The decisions to compare, and what the control is, which has that share of decisions now;
+    `control` is the label of its arm.
+
+    Where callers name what their rule takes, decisions without it are left out, in both groups: it
+    was known before the group.
+    """
+    if not share and not (log.group == DecisionGroup.CONTROL).any():
+        return log, None
+    if (log.baseline >= 0).any():
+        return log.where(log.baseline >= 0), "your rule"
+    return log, "random arms" if control is None else f"arm '{control}' alone"
+
+
+def lift_of(
+    log: DecisionLog,
+    level: float = 0.95,
+    against: str | None = "random arms",
+    of: str = "reward",
+) -> Lift:
     """The gain of the policy's decisions over the control's, of all that have a reward."""
     from scipy.special import stdtrit  # an agent starts sooner without it
 
-    log = log.where(
-        ~np.isnan(log.reward)
-        & ((log.group == DecisionGroup.POLICY) | (log.group == DecisionGroup.CONTROL))
-    )
+    log = log.where(~np.isnan(log.reward) & (log.group <= DecisionGroup.CONTROL))
     log = log.where(np.argsort(log.at, kind="stable"))
     control: BoolArray = log.group == DecisionGroup.CONTROL
     n_policy, n_control = int((~control).sum()), int(control.sum())
     if min(n_policy, n_control) < 2:
-        nan = math.nan
-        return Lift(nan, nan, nan, nan, nan, nan, nan, nan, n_policy, n_control, 0, level)
+        unknown = (math.nan,) * 8
+        nothing = (math.nan,) * 4
+        return Lift(*unknown, n_policy, n_control, 0, *nothing, level, against, of)
     clusters = len(np.unique(log.subject[control]))
     block = _blocks(control, IN_A_BLOCK * -(-n_control // clusters))
-    means, errors = _cells(log.reward, block, control)
+    policy, rest, variances = _estimates(log, block, control)
+    gain, blocks = policy - rest, int(block[-1]) + 1
+    freedom = max(1, min(n_control - blocks, clusters - 1))
+    fixed = float(stdtrit(freedom, 0.5 + level / 2))
+    always = sequence_width(clusters, freedom, level)
+    error = math.sqrt(sum(variances))
+    relative = _relative(policy, rest, variances, always)
+    if math.isfinite(relative[0]):
+        _, fixed_low, fixed_high = _relative(policy, rest, variances, fixed)
+    else:
+        fixed_low = fixed_high = math.nan
+    return Lift(
+        gain, gain - always * error, gain + always * error, *relative, policy, rest,
+        n_policy, n_control, blocks, gain - fixed * error, gain + fixed * error, fixed_low,
+        fixed_high, level, against, of,
+    )  # fmt: skip
+
+
+def _estimates(
+    log: DecisionLog, block: IntArray, control: BoolArray
+) -> tuple[float, float, list[float]]:
+    """Mean reward of policy and control, and the variances of both."""
+    predicted = predicted_rewards(log, block)
     weights = np.bincount(block) / len(block)
+    usual = float(predicted.mean())  # what was taken off both groups
+    means, errors = _cells(log.reward - predicted, block, control)
     sizes = np.array(
         [np.bincount(block, weights=side.astype(float)) for side in (~control, control)]
     )
-    a: FloatArray = (
-        np.where(control, -1.0, 1.0) * weights[block] / sizes[control.astype(int), block]
-    )
-    variances = [_variance((a * errors)[side], log.subject[side]) for side in (~control, control)]
-    policy, rest = (float(weights @ side) for side in means)
-    freedom = max(1, min(n_control - len(weights), clusters - 1))
-    wide = float(stdtrit(freedom, 0.5 + level / 2))
-    half = wide * math.sqrt(sum(variances))
-    relative = _relative(policy, rest, variances, wide)
-    gain = policy - rest
-    return Lift(
-        gain, gain - half, gain + half, *relative, policy, rest, n_policy, n_control, len(weights), level,
-    )  # fmt: skip
+    a: FloatArray = weights[block] / sizes[control.astype(int), block]
+    sides = (~control, control)
+    variances = [_variance((a * errors)[side], log.subject[side]) for side in sides]
+    squares = [float((a[side] ** 2).sum()) for side in sides]
+    variances = _steadied(variances, squares, [int(side.sum()) for side in sides])
+    policy, rest = (float(weights @ side) + usual for side in means)
+    return policy, rest, variances
+
+
+def _steadied(variances: list[float], squares: list[float], sizes: list[int]) -> list[float]:
+    """Variances with `BORROWED` further decisions of each group that spread as the other's do: the
+    few rewards of a small group say little of their own spread, least when they are low by luck."""
+    spread = [variance / square for variance, square in zip(variances, squares, strict=True)]
+    return [
+        square * (n * own + BORROWED * other) / (n + BORROWED)
+        for own, other, n, square in zip(spread, spread[::-1], sizes, squares, strict=True)
+    ]
 
 
 def _blocks(control: BoolArray, least: int) -> IntArray:

@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,13 +15,23 @@ import numpy as np
 
 from tidepull.agent.clock import Clock
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
+from tidepull.agent.records import (
+    Choice,
+    DecisionGroup,
+    Kind,
+    Record,
+    unpack_outcomes,
+    unpack_reward,
+)
 from tidepull.agent.settings import AgentSettings
+from tidepull.errors import InputError
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 DAYS = ("weekdays", "weekends")
 SURE = 0.95
 """Share of draws from which on an arm is called the best."""
+WIDTH = 16
+"""Numbers of an encoded context that a log has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +183,9 @@ class RecentShares:
 class DecisionLog:
     """Columns of equal length, in the order of decisions. `reward` and `paid_at` are NaN where none
     has come; `subject` numbers the subjects, and decisions without one have numbers of their
-    own."""
+    own. `baseline` is the arm of the caller's present rule (-1: none), `control_share` the share of
+    the control group when the decision was made, `x` the first `WIDTH` numbers of the context as
+    the policy saw it."""
 
     seq: IntArray
     at: FloatArray
@@ -183,6 +195,9 @@ class DecisionLog:
     reward: FloatArray
     paid_at: FloatArray
     subject: IntArray
+    baseline: IntArray
+    control_share: FloatArray
+    x: FloatArray
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -196,14 +211,23 @@ class DecisionLog:
         return DecisionLog(*(getattr(self, name)[rows] for name in self.__slots__))
 
 
+def settings_changes(ledger: Ledger, name: str) -> list[tuple[int, list[Any]]]:
+    """When a setting was changed: the number of the record, and the values before and after."""
+    changes = [(record.seq, json.loads(record.body)) for record in ledger.of_kind(Kind.SETTINGS)]
+    return [(seq, change[name]) for seq, change in changes if name in change]
+
+
 class LogReader:
     """Reads a ledger into columns, and goes on where it stopped when it reads again."""
 
     def __init__(self, settings: AgentSettings, clock: Clock) -> None:
         self._settings = settings
         self._upto = 0
-        self._whole = {name: array("q") for name in ("seq", "arm", "group", "subject")}
-        self._real = {name: array("d") for name in ("at", "propensity", "reward", "paid_at")}
+        self._whole = {name: array("q") for name in ("seq", "arm", "group", "subject", "baseline")}
+        names = ("at", "propensity", "reward", "paid_at")
+        self._real = {name: array("d") for name in names}
+        self._x = array("f")
+        self._outcomes: dict[str, dict[int, float]] = {}
         self._subjects: dict[bytes, int] = {}
         self._clock = clock
         self._erased: list[tuple[int, int]] = []
@@ -222,9 +246,19 @@ class LogReader:
         columns: dict[str, Any] = {
             name: np.array(column, np.int64) for name, column in self._whole.items()
         }
-        return DecisionLog(
-            **columns, **{name: np.array(column, float) for name, column in self._real.items()}
-        )
+        columns |= {name: np.array(column, float) for name, column in self._real.items()}
+        shares = self._control_shares(ledger, columns["seq"])
+        x = np.array(self._x).reshape(-1, WIDTH)
+        return DecisionLog(**columns, control_share=shares, x=x)
+
+    def _control_shares(self, ledger: Ledger, seq: IntArray) -> FloatArray:
+        """The share of the control group when each decision was made."""
+        shares: FloatArray = np.full(len(seq), self._settings.control)
+        for n, (record, change) in enumerate(reversed(settings_changes(ledger, "control"))):
+            if not n:
+                shares[:] = change[1]
+            shares[seq < record] = change[0]
+        return shares
 
     def _decided(self, record: Record) -> None:
         arm, group, chance = Choice.head(record.body)
@@ -232,6 +266,7 @@ class LogReader:
         whole["seq"].append(record.seq)
         whole["arm"].append(arm)
         whole["group"].append(group)
+        whole["baseline"].append(Choice.baseline_in(record.body))
         known = record.subject
         whole["subject"].append(
             -len(whole["seq"])
@@ -240,6 +275,9 @@ class LogReader:
         )
         real["at"].append(record.at)
         real["propensity"].append(chance)
+        x = Choice.x_in(record.body, WIDTH)
+        self._x.frombytes(x.tobytes())
+        self._x.frombytes(bytes(4 * (WIDTH - len(x))))
         real["reward"].append(np.nan)
         real["paid_at"].append(np.nan)
         self._shared(record, group)
@@ -265,6 +303,35 @@ class LogReader:
             if record.kind is Kind.REWARD or np.isnan(reward[n]):
                 self._real["paid_at"][n] = record.at
             reward[n] = _worth(record, reward[n], self._settings)
+            self._real["paid_at"][n] = record.at
+            if record.kind is Kind.REWARD:
+                self._reported(n, unpack_outcomes(record.body))
+
+    def _reported(self, row: int, also: dict[str, float]) -> None:
+        adds = self._settings.on_duplicate == "add"
+        for name in also.keys() | (set() if adds else self._outcomes.keys()):
+            values = self._outcomes.setdefault(name, {})
+            values[row] = also.get(name, 0.0) + (values.get(row, 0.0) if adds else 0.0)
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Names of the outcomes that were reported beside rewards."""
+        return sorted(self._outcomes)
+
+    def outcomes_of(self, seq: int) -> dict[str, float]:
+        """What was reported beside the reward of a decision."""
+        row = bisect_left(self._whole["seq"], seq)
+        return {name: v[row] for name, v in sorted(self._outcomes.items()) if row in v}
+
+    def outcome(self, log: DecisionLog, name: str) -> DecisionLog:
+        """The log that was read last, with an outcome in the place of the reward."""
+        if name not in self._outcomes:
+            known = ", ".join(self.outcomes) or "none were reported"
+            raise InputError(f"there is no outcome '{name}'; outcomes: {known}")
+        worth: FloatArray = np.where(np.isnan(log.reward), np.nan, 0.0)
+        rows = list(self._outcomes[name])
+        worth[rows] = list(self._outcomes[name].values())
+        return replace(log, reward=worth)
 
 
 def _worth(record: Record, before: float, settings: AgentSettings) -> float:

@@ -104,7 +104,7 @@ class Rebuild:
         """The fresh policy, in the place of `learning`. `slices` of upkeep were done since the last
         record."""
         fresh = self._learning
-        fresh.seen = learning.seen
+        fresh.seen, fresh.schemas = learning.seen, learning.schemas
         if fresh.policy is None:
             return fresh
         if self._first:  # rewards of decisions that are gone must not meet rounds to come
@@ -128,7 +128,7 @@ class Rebuild:
             decision = ledger.decision(record.ref or 0)
             if decision is None or is_within(decision.seq, self._erased):
                 return
-            choice = fresh.refit(Choice.unpack(decision.body), decision.at)
+            choice = fresh.refit(Choice.unpack(decision.body), decision.at, decision.seq)
             if decision.seq > self.arms.since(choice.arm):  # else another arm had the place
                 fresh.learn(choice, decision.at, unpack_reward(record.body))
 
@@ -137,7 +137,7 @@ class Rebuild:
         if choice.group is DecisionGroup.WARMUP:
             return
         assert fresh.policy is not None
-        choice, self.count = fresh.refit(choice, record.at), self.count + 1
+        choice, self.count = fresh.refit(choice, record.at, record.seq), self.count + 1
         if self._first:
             fresh.settle()
             fresh.first_round, self._first = choice.round - fresh.policy.rounds, False

@@ -7,8 +7,9 @@ before it. Its hash covers the record and the hash of the one before it, so that
 
 from __future__ import annotations
 
+import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import blake2b
@@ -38,6 +39,7 @@ class Kind(IntEnum):
     ACTIVATED = 13
     HELD = 14  # a reward that came before its decision was activated
     REMOVED = 15  # the last of some records that were deleted on purpose; only its hash is left
+    SETTINGS = 16  # settings that change: {name: [before, after]}
 
 
 class DecisionGroup(IntEnum):
@@ -117,13 +119,20 @@ class Chain:
 
 
 _HEAD = struct.Struct("<HBdqHH")
+_BASELINE = struct.Struct("<H")
+_HAS_BASELINE = 0x80
+"""Bit of the group's byte: the place of the baseline's arm follows the available arms."""
+_IS_STICKY = 0x40
+"""Bit of the group's byte: the subject kept an arm that was drawn earlier."""
+_GROUP = 0x0F
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
     """What is kept of a decision: the arm, who chose it and with which chance, the policy's round
     (-1: none), how often each arm came out best in the policy's draws, what the policy saw, and
-    which arms could be chosen."""
+    which arms could be chosen. `baseline` is the arm that the caller's present rule takes (-1: it
+    said none). `sticky`: the subject kept an arm that was drawn earlier, with that propensity."""
 
     arm: int
     group: DecisionGroup
@@ -132,29 +141,54 @@ class Choice:
     counts: IntArray
     x: FloatArray
     available: BoolArray
+    baseline: int = -1
+    sticky: bool = False
 
     def pack(self) -> bytes:
         """As bytes."""
+        compared = self.baseline >= 0
         head = _HEAD.pack(
-            self.arm, self.group, self.propensity, self.round, len(self.available), len(self.counts)
+            self.arm,
+            self.group | _HAS_BASELINE * compared | _IS_STICKY * self.sticky,
+            self.propensity,
+            self.round,
+            len(self.available),
+            len(self.counts),
         )
         mask = np.packbits(self.available).tobytes()
+        mask += _BASELINE.pack(self.baseline) if compared else b""
         return head + mask + self.counts.astype("<u2").tobytes() + self.x.astype("<f4").tobytes()
 
     @staticmethod
     def head(data: bytes) -> tuple[int, int, float]:
         """Arm, group and propensity from bytes."""
         arm, group, propensity, *_ = _head(data)
-        return arm, group, propensity
+        return arm, group & _GROUP, propensity
+
+    @staticmethod
+    def baseline_in(data: bytes) -> int:
+        """The arm of the caller's present rule from bytes; -1: none was given."""
+        if not data[2] & _HAS_BASELINE:
+            return -1
+        n_arms = _HEAD.unpack_from(data)[4]
+        return int(_BASELINE.unpack_from(data, _HEAD.size + (n_arms + 7) // 8)[0])
 
     @staticmethod
     def counts_in(data: bytes) -> IntArray:
         """How often each arm came out best, from bytes."""
         try:
-            *_, n_arms, n_counts = _head(data)
-            return np.frombuffer(data, "<u2", n_counts, _HEAD.size + (n_arms + 7) // 8).astype(
-                np.int64
-            )
+            start, n_counts = _counts_at(data)
+            return np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
+        except ValueError as error:
+            raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
+
+    @staticmethod
+    def x_in(data: bytes, most: int) -> Any:
+        """The first numbers of what the policy saw, in single precision, from bytes."""
+        try:
+            start, n_counts = _counts_at(data)
+            start += 2 * n_counts
+            return np.frombuffer(data, "<f4", min(most, (len(data) - start) // 4), start)
         except ValueError as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 
@@ -166,10 +200,13 @@ class Choice:
             start = _HEAD.size + (n_arms + 7) // 8
             bits = np.frombuffer(data, np.uint8, start - _HEAD.size, _HEAD.size)
             available = np.unpackbits(bits, count=n_arms).view(np.bool_)
+            baseline = cls.baseline_in(data)
+            start += _BASELINE.size if baseline >= 0 else 0
+            sticky, group = bool(group & _IS_STICKY), DecisionGroup(group & _GROUP)
             counts = np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
             x = np.frombuffer(data, "<f4", -1, start + 2 * n_counts).astype(np.float64)
-            return cls(arm, DecisionGroup(group), propensity, round, counts, x, available)
-        except ValueError as error:
+            return cls(arm, group, propensity, round, counts, x, available, baseline, sticky)
+        except (struct.error, ValueError) as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 
 
@@ -186,6 +223,16 @@ def _head(data: bytes) -> tuple[int, int, float, int, int, int]:
     return arm, group, propensity, round, n_arms, n_counts
 
 
+def _counts_at(data: bytes) -> tuple[int, int]:
+    """Where the counts of a decision begin in its bytes, and how many there are."""
+    _, group, _, _, n_arms, n_counts = _head(data)
+    start = _HEAD.size + (n_arms + 7) // 8
+    return start + (_BASELINE.size if group & _HAS_BASELINE else 0), n_counts
+
+
+_REWARD = struct.Struct("<d")
+
+
 class LearnAt(IntEnum):
     """When a reward is learnt; the numbers are on disk."""
 
@@ -199,15 +246,31 @@ class LearnAt(IntEnum):
         return cls(data[8]) if len(data) > 8 else cls.ARRIVAL
 
 
-def pack_reward(reward: float, learn_at: LearnAt = LearnAt.ARRIVAL) -> bytes:
-    """A reward as bytes."""
-    return struct.pack("<d", reward) + (bytes([learn_at]) if learn_at else b"")
+def pack_reward(
+    reward: float,
+    learn_at: LearnAt = LearnAt.ARRIVAL,
+    also: Mapping[str, float] | None = None,
+) -> bytes:
+    """A reward, when it is learnt, and further outcomes as bytes."""
+    when = bytes([learn_at]) if learn_at or also else b""
+    return (
+        _REWARD.pack(reward) + when + (json.dumps(also, sort_keys=True).encode() if also else b"")
+    )
 
 
 def unpack_reward(data: bytes) -> float:
     """A reward from bytes."""
     try:
-        value: float = struct.unpack("<d", data[:8])[0]
+        value: float = _REWARD.unpack_from(data)[0]
     except struct.error as error:
         raise LedgerError(f"a reward in the ledger is damaged ({error})") from None
     return value
+
+
+def unpack_outcomes(data: bytes) -> dict[str, float]:
+    """The outcomes that were reported beside a reward, from bytes."""
+    try:
+        also: dict[str, float] = json.loads(data[_REWARD.size + 1 :] or b"{}")
+    except ValueError as error:
+        raise LedgerError(f"a reward in the ledger is damaged ({error})") from None
+    return also

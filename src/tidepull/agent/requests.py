@@ -143,6 +143,7 @@ def choice_body(
     subject: str | int | UUID | None,
     at: TimeLike | None,
     id: str | int | UUID | None,
+    baseline: str | None = None,
 ) -> dict[str, Any]:
     """The body of a decision; it has an id in any case, so that it can be repeated."""
     return without_none(
@@ -153,16 +154,25 @@ def choice_body(
         subject=id_of(subject),
         at=moment(at),
         id=id_of(id) or uuid.uuid4().hex,
+        baseline=baseline,
     )
 
 
 def reward_body(
-    id: DecisionId, reward: float | Decimal, at: TimeLike | None, key: str | None
+    id: DecisionId,
+    reward: float | Decimal,
+    at: TimeLike | None,
+    key: str | None,
+    also: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """The body of a reward; it has a key in any case, so that it counts once where rewards add
     up."""
     return without_none(
-        id=id_of(id), reward=float(reward), at=moment(at), key=key or uuid.uuid4().hex
+        id=id_of(id),
+        reward=float(reward),
+        at=moment(at),
+        key=key or uuid.uuid4().hex,
+        also=None if also is None else {name: float(value) for name, value in also.items()},
     )
 
 
@@ -190,16 +200,24 @@ def agent_body(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
             for field, kind in body["context"].items()
         }
     if isinstance(body.get("policy"), tuple):
-        id, parameters = body["policy"]
-        body["policy"] = {"id": id, "parameters": parameters}
+        body["policy"] = _named(body["policy"])
+    if "shadow" in body:
+        body["shadow"] = [_named(one) for one in body["shadow"]]
     if isinstance(body.get("timezone"), ZoneInfo):
         body["timezone"] = body["timezone"].key
-    for field in ("reward_within", "retention"):
+    for field in ("reward_within", "retention", "sticky"):
         if field in body:
             body[field] = seconds(body[field])
     if "arms" in body and not isinstance(body["arms"], Mapping):
         body["arms"] = list(body["arms"])
     return body
+
+
+def _named(policy: Any) -> Any:
+    """A policy as it is sent."""
+    if isinstance(policy, tuple | list):
+        return {"id": policy[0], "parameters": policy[1]}
+    return policy
 
 
 class AgentRequests:
@@ -217,6 +235,7 @@ class AgentRequests:
         subject: str | int | UUID | None = None,
         at: TimeLike | None = None,
         id: str | int | UUID | None = None,
+        baseline: str | None = None,
         fallback: str | None = None,
     ) -> HttpRequest[Decision]:
         """Choose an arm; the decision is durable when the answer is there.
@@ -233,6 +252,8 @@ class AgentRequests:
             Moment of the decision. By default it is now.
         id : str, int or UUID, optional
             Name of the decision. By default a random name is made.
+        baseline : str, optional
+            Arm that your present rule takes in this decision; the control group gets it.
         fallback : str, optional
             Arm to return where the service does not answer in time, or is not well. The decision
             has the group "fallback", and its reward is not sent. By default that is an error.
@@ -242,7 +263,7 @@ class AgentRequests:
         Decision
             The arm with its exact propensity.
         """
-        body = choice_body(context, arms, subject, at, id)
+        body = choice_body(context, arms, subject, at, id, baseline)
         return self._post(
             "choose",
             lambda answer: Decision.from_seconds(**answer),
@@ -290,6 +311,7 @@ class AgentRequests:
         *,
         at: TimeLike | None = None,
         key: str | None = None,
+        also: Mapping[str, float] | None = None,
     ) -> HttpRequest[bool]:
         """Report the reward of a decision.
 
@@ -303,13 +325,16 @@ class AgentRequests:
             Moment of the reward. By default it is now.
         key : str, optional
             Name of the reward. By default a random name is made.
+        also : mapping of str to float, optional
+            Further outcomes by name, such as the cost. They are not learnt, but compared by
+            `lift(outcome=...)`.
 
         Returns
         -------
         bool
             True if the reward is new, False if it is a duplicate, or of a fallback.
         """
-        body = reward_body(id, reward, at, key)
+        body = reward_body(id, reward, at, key, also)
         known = False if isinstance(id, Decision) and id.is_fallback else None
         return self._post(
             "reward", lambda answer: not answer["duplicate"], body, quick=True, known=known
@@ -386,6 +411,70 @@ class AgentRequests:
         """
         return self._change_arms(op="rename", label=label, to=to)
 
+    def record(
+        self,
+        context: Mapping[str, Any] | None,
+        arm: str,
+        *,
+        reward: float | Decimal | None = None,
+        propensity: float | None = None,
+        subject: str | int | UUID | None = None,
+        at: TimeLike | None = None,
+        id: str | int | UUID | None = None,
+    ) -> HttpRequest[Decision]:
+        """Learn from a decision that was made elsewhere, such as by your present rule.
+
+        Parameters
+        ----------
+        context : mapping of str to value, optional
+            Values of the context's fields.
+        arm : str
+            Arm that was played.
+        reward : float or Decimal, optional
+            Its reward. By default it is reported later, with `reward`.
+        propensity : float, optional
+            Probability with which the arm was chosen. By default the choice was not random.
+        subject : str, int or UUID, optional
+            Person or thing that the decision concerned.
+        at : float, datetime or str, optional
+            Moment of the decision. By default it is now.
+        id : str, int or UUID, optional
+            Name of the decision. By default a random name is made.
+
+        Returns
+        -------
+        Decision
+            The decision, in the group "imported".
+        """
+        body = choice_body(context, None, subject, at, id)
+        body |= without_none(
+            arm=arm, reward=None if reward is None else float(reward), propensity=propensity
+        )
+        return self._post("record", lambda answer: Decision.from_seconds(**answer), body)
+
+    def shadows(self) -> HttpRequest[list[TextAnswer]]:
+        """Report what the candidates of the setting `shadow` would have chosen and earned."""
+        return self._get(
+            "shadows", lambda answer: [TextAnswer(report) for report in answer["shadows"]]
+        )
+
+    def change(self, /, **settings: Any) -> HttpRequest[dict[str, Any]]:
+        """Change settings of the agent, as a record in its ledger.
+
+        Parameters
+        ----------
+        **settings
+            Settings of `tidepull.Agent.change`.
+
+        Returns
+        -------
+        dict of str to (before, after)
+            What changed.
+        """
+        body = agent_body("", settings)
+        del body["name"]
+        return self._post("settings", lambda answer: dict(answer["changes"]), body)
+
     def replace(
         self, label: str, to: str, features: Mapping[str, Any] | None = None
     ) -> HttpRequest[list[str]]:
@@ -410,7 +499,12 @@ class AgentRequests:
         return self._get("explain", TextAnswer)
 
     def lift(
-        self, *, since: TimeLike | None = None, level: float = 0.95, points: int = 0
+        self,
+        *,
+        since: TimeLike | None = None,
+        level: float = 0.95,
+        points: int = 0,
+        outcome: str | None = None,
     ) -> HttpRequest[TextAnswer]:
         """Estimate the gain in reward over the control group.
 
@@ -419,16 +513,19 @@ class AgentRequests:
         since : float, datetime or str, optional
             First moment of the decisions that count. By default all decisions count.
         level : float, default: 0.95
-            Level of the confidence interval.
+            Level of the intervals.
         points : int, default: 0
             Number of moments for which the gain so far is returned, too.
+        outcome : str, optional
+            Name of a further outcome to compare instead of the reward.
 
         Returns
         -------
         TextAnswer
-            The gain and its interval; `print` shows it in words.
+            The gain and its intervals; `print` shows it in words.
         """
-        return self._get("lift", TextAnswer, since=moment(since), level=level, points=points)
+        asked = without_none(since=moment(since), level=level, points=points, outcome=outcome)
+        return self._get("lift", TextAnswer, **asked)
 
     def state(self) -> HttpRequest[dict[str, Any]]:
         """Return the settings of the agent, its arms and its counts."""

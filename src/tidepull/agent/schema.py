@@ -62,6 +62,7 @@ class Schema:
             )
         self.fields: dict[str, Field] = {name: field_of(kind, name) for name, kind in given.items()}
         self.guessed = guessed
+        self.dropped: frozenset[str] = frozenset()  # earlier fields, which callers may still give
         self.clock = clock
         self.private = [name for name, field in self.fields.items() if field.private]
         self.width = sum(field.width for field in self.fields.values())
@@ -81,7 +82,7 @@ class Schema:
         for name, value in context.items():
             field = self.fields.get(name)
             if field is None:
-                if self.guessed:
+                if self.guessed or name in self.dropped:
                     continue
                 raise ContextError(self._unknown(name))
             if is_missing(value):

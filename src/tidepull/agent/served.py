@@ -3,7 +3,7 @@ other threads read while it decides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -52,6 +52,7 @@ class ServedAgent(Agent):
         at: float | datetime | str | None = None,
         key: str | None = None,
         caller: Caller = Caller.PROCESS,
+        also: Mapping[str, float] | None = None,
     ) -> tuple[bool, int]:
         """Report the reward of a decision before it is durable.
 
@@ -69,6 +70,8 @@ class ServedAgent(Agent):
             Name of the reward; see `reward`.
         caller : Caller, default: Caller.PROCESS
             Who gives `at`, which decides how far it may be from the present.
+        also : mapping of str to float, optional
+            Further outcomes; see `reward`.
 
         Returns
         -------
@@ -77,7 +80,7 @@ class ServedAgent(Agent):
         number : int
             The number to give to `commit`.
         """
-        seq, news = self._record_reward(id, reward, at, key, caller)
+        seq, news = self._record_reward(id, reward, at, key, caller, also)
         return news, seq
 
     def activate_ahead(self, id: DecisionId) -> tuple[bool, int]:

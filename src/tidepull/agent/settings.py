@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from hashlib import blake2b
@@ -41,6 +41,23 @@ _OLD_NAMES = {
 
 _OF_POLICY = ("policy", "parameters", "time_features", "policy_version")
 
+CHANGEABLE = (
+    "control",
+    "control_arm",
+    "min_share",
+    "share_bounds",
+    "reward_within",
+    "default_reward",
+    "retention",
+    "sticky",
+    "shadow",
+    "context",
+)
+"""Settings that a living agent can change."""
+
+UNSET = ("control_arm", "min_share", "reward_within", "default_reward", "retention", "sticky")
+"""Settings that it can take back."""
+
 
 def _policies() -> Registry[Any]:
     """The registered policies, imported when the first one is asked for: they are half of the
@@ -71,6 +88,8 @@ class AgentSettings:
     default_reward: float | None = None
     on_duplicate: Literal["refuse", "add", "replace"] = "refuse"
     retention: float | None = None
+    sticky: float | None = None
+    shadow: list[Any] = field(default_factory=list)  # candidates: [policy, parameters]
     policy_version: int | None = None  # of the registry's entry; None: made before 0.3
 
     def __post_init__(self) -> None:
@@ -89,7 +108,7 @@ class AgentSettings:
             _between("min_share", self.min_share, 0.0, 1.0)
         _whole("propensity_draws", self.propensity_draws, 1, 10_000)
         _whole("seed", self.seed, 0, 2**63)
-        for name in ("reward_within", "retention"):
+        for name in ("reward_within", "retention", "sticky"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, float) and 0 < value < 1e12):
                 raise ParameterError(
@@ -131,6 +150,13 @@ class AgentSettings:
         """What an upgrade may change, as its record has it."""
         return {name: getattr(self, name) for name in _OF_POLICY}
 
+    def changed_since(self, founding: AgentSettings) -> dict[str, Any]:
+        """The settings that are others now."""
+        now, then = (
+            {name: getattr(settings, name) for name in CHANGEABLE} for settings in (self, founding)
+        )
+        return {n: value for n, value in now.items() if json.dumps(value) != json.dumps(then[n])}
+
     @property
     def learns_when_due(self) -> bool:
         """Whether rewards are learnt when their time is over, not when they come."""
@@ -167,14 +193,18 @@ class AgentSettings:
             _LOG.warning("%s keeps of its parameters %s: %s", values["policy"], known, error)
         return cls(**values)
 
-    def _check_shares(self) -> None:
-        labels = [arm[0] for arm in self.arms]
+    def require_labels(self, labels: Sequence[str]) -> None:
+        """A `ParameterError` where a setting names an arm that is not among the labels."""
         if self.control_arm is not None and self.control_arm not in labels:
             raise ParameterError(f"control_arm: there is no arm '{self.control_arm}'")
-        least = most = 0.0
-        for label, pair in self.share_bounds.items():
+        for label in self.share_bounds:
             if label not in labels:
                 raise ParameterError(f"share_bounds: there is no arm '{label}'")
+
+    def _check_shares(self) -> None:
+        labels = list(dict.fromkeys([*(arm[0] for arm in self.arms), *self.share_bounds]))
+        least = most = 0.0
+        for label, pair in self.share_bounds.items():
             if not isinstance(pair, list) or len(pair) != 2 or not 0 <= pair[0] <= pair[1] <= 1:
                 raise ParameterError(
                     f"share_bounds: '{label}' must have a pair (least, most) between 0 and 1, got "
@@ -263,7 +293,7 @@ def new_settings(given: Mapping[str, Any], where: str) -> AgentSettings:
     """Settings of a new agent."""
     if "arms" not in given:
         raise WrongStoreError(f"there is no agent at {where} yet; to make one, give arms=[...]")
-    chosen = _plain(given)
+    chosen = plain_settings(given)
     if "seed" not in chosen:
         chosen["seed"] = int.from_bytes(os.urandom(7), "little")
     chosen.setdefault("context", None)
@@ -275,11 +305,13 @@ def new_settings(given: Mapping[str, Any], where: str) -> AgentSettings:
             _policies().entry(chosen["policy"]).build, "reads_time", False
         )
     version = _policies().entry(chosen["policy"]).version
-    return AgentSettings(**chosen, policy_version=version)
+    settings = AgentSettings(**chosen, policy_version=version)
+    settings.require_labels([arm[0] for arm in settings.arms])
+    return settings
 
 
-def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
-    """As settings have it."""
+def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `Agent` as settings have them."""
     plain = dict(given)
     if "arms" in plain:
         plain["arms"] = [
@@ -292,14 +324,23 @@ def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
         plain |= _policy(plain["policy"])
     if isinstance(plain.get("timezone"), ZoneInfo):
         plain["timezone"] = plain["timezone"].key
+    if "shadow" in plain:
+        plain["shadow"] = [list(_policy(named).values()) for named in _listed(plain["shadow"])]
     if "share_bounds" in plain:
         plain["share_bounds"] = shares_of(plain["share_bounds"])
-    for name in ("reward_within", "retention"):
+    for name in ("reward_within", "retention", "sticky"):
         if name in plain:
             plain[name] = seconds(plain[name])
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()
     }
+
+
+def _listed(given: Any) -> list[Named]:
+    """Candidates as a list of policies, each an id or an id and parameters."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ParameterError(f"shadow must be a list of policies, got {given!r}")
+    return [one if isinstance(one, str) else (one[0], one[1]) for one in given]
 
 
 def _policy(named: Named) -> dict[str, Any]:
@@ -324,17 +365,16 @@ def _salt(seed: int, given: Mapping[str, Any]) -> bytes:
 
 
 _WAYS = {
-    "arms": ", and change arms with add, retire and rename",
     "policy": ", or change it with upgrade",
 }
 """How a setting can be changed after all."""
 
 
 def _require_same(settings: AgentSettings, given: Mapping[str, Any], where: str) -> None:
-    for name, value in _plain(given).items():
+    for name, value in plain_settings(given).items():
+        if name == "arms" or name in CHANGEABLE:  # these follow what is given, see `Agent`
+            continue
         stored = getattr(settings, name)
-        if name == "context":
-            stored = None if stored is None else Schema(stored, Clock()).plain()
         if _tuples(value) != _tuples(stored):
             shown = f"; it has {stored!r}" if len(repr(stored)) < 200 else ""
             raise ParameterError(

@@ -6,29 +6,31 @@ The agent makes a record of every step; after a restart the records make the ste
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tidepull import state as snapshots
 from tidepull.agent.arms import Arm, Arms
 from tidepull.agent.clock import Clock
 from tidepull.agent.control import bound_chances, draw_arm, floor_chances, unit
 from tidepull.agent.delays import RewardDelays
 from tidepull.agent.learning import Learning, quantise
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.rebuild import Pace, Rebuild, Spans, counts, is_within, teaches
+from tidepull.agent.rebuild import Rebuild, counts, is_within, teaches
 from tidepull.agent.records import Choice, DecisionGroup, Kind, LearnAt, Record, unpack_reward
 from tidepull.agent.settings import AgentSettings
+from tidepull.agent.sticky import KeptArm, StickyArms
 from tidepull.errors import LedgerError, SnapshotError
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
 _LOG = logging.getLogger("tidepull")
 FORMAT = 1
+LAST = 2**62  # a number that no record has
 
 SLICES_OF_A_CALL = 2
 """Slices of upkeep that a decision or a reward leaves to the background, or else to the next call.
@@ -47,6 +49,8 @@ class DecisionInputs:
         None  # the arm that is played whatever the policy says: a ledger or a log has it
     )
     imported: bool = False
+    baseline: int = -1  # the arm that the caller's present rule takes; -1: none
+    propensity: float = 1.0  # of an imported decision
 
 
 class AgentState:
@@ -54,12 +58,13 @@ class AgentState:
     back."""
 
     def __init__(self, settings: AgentSettings, salt: bytes, clock: Clock) -> None:
-        self.settings = settings
+        self.settings = self.founding = settings
         self.clock = clock
         self._salt = salt
         self.arms = Arms([Arm(*arm) for arm in settings.arms], settings.capacity)
         self.learning = Learning(settings, clock, self.arms)
         self.frozen = False
+        self.sticky = StickyArms()
         self.latest = -1e300
         self.decisions = 0
         self.rewards = 0
@@ -78,13 +83,17 @@ class AgentState:
     def decide(self, inputs: DecisionInputs) -> Choice:
         """Choose an arm; a round of the policy begins."""
         group = self.group(inputs)
+        kept = self._kept(inputs, group)
         made: list[tuple[int, float, FloatArray]] = []
 
         def pick(shares: FloatArray) -> int:
-            chances = self.chances(group, shares, inputs.available)
-            arm = draw_arm(chances, unit(self._salt, "arm", self.decisions))
-            made.append((arm, float(chances[arm]), shares))
-            return arm if inputs.played is None else inputs.played
+            if kept is not None:
+                made.append((kept.arm, kept.propensity, shares))
+            else:
+                chances = self.chances(group, shares, inputs.available, inputs.baseline)
+                arm = draw_arm(chances, unit(self._salt, "arm", self.decisions))
+                made.append((arm, float(chances[arm]), shares))
+            return made[0][0] if inputs.played is None else inputs.played
 
         _, number, x = self.learning.decide(
             inputs.cleaned, inputs.at, inputs.available, self.settings.propensity_draws, pick
@@ -92,8 +101,29 @@ class AgentState:
         self.latest, self.decisions = inputs.at, self.decisions + 1
         arm, chance, shares = made[0]
         if inputs.imported and inputs.played is not None:
-            arm, chance = inputs.played, 1.0
-        return Choice(arm, group, chance, number, quantise(shares), x, inputs.available)
+            arm, chance = inputs.played, inputs.propensity
+        choice = Choice(
+            arm, group, chance, number, quantise(shares), x, inputs.available, inputs.baseline,
+            kept is not None,
+        )  # fmt: skip
+        self._keep(inputs.subject, choice, inputs.at)
+        return choice
+
+    def _kept(self, inputs: DecisionInputs, group: DecisionGroup) -> KeptArm | None:
+        """The arm that a subject keeps, if it can be chosen. The control keeps no arm that the
+        caller's rule takes."""
+        if inputs.baseline >= 0 and group is DecisionGroup.CONTROL:
+            return None
+        kept = self.sticky.find(inputs.subject, group, inputs.at)
+        return kept if kept is not None and inputs.available[kept.arm] else None
+
+    def _keep(self, subject: bytes | None, choice: Choice, at: float) -> None:
+        """A subject keeps the arm that was drawn for it."""
+        length = self.settings.sticky
+        drawn = not choice.sticky and choice.group <= DecisionGroup.CONTROL
+        if length is not None and subject is not None and drawn:
+            kept = KeptArm(choice.arm, choice.propensity, choice.group, at + length)
+            self.sticky.keep(subject, kept, at)
 
     def group(self, inputs: DecisionInputs) -> DecisionGroup:
         """Who chooses in the coming decision."""
@@ -114,9 +144,15 @@ class AgentState:
             else DecisionGroup.POLICY
         )
 
-    def chances(self, group: DecisionGroup, shares: FloatArray, available: BoolArray) -> FloatArray:
-        """What each arm's chance is, given who chooses and how often each came out best in the
-        policy's draws."""
+    def chances(
+        self,
+        group: DecisionGroup,
+        shares: FloatArray,
+        available: BoolArray,
+        baseline: int = -1,
+    ) -> FloatArray:
+        """What each arm's chance is, given who chooses, how often each came out best in the
+        policy's draws, and the arm of the present rule (-1: none)."""
         if group is not DecisionGroup.CONTROL:
             least = self.settings.min_share
             if least is None:
@@ -125,16 +161,19 @@ class AgentState:
                 return shares
             return bound_chances(shares, available, least or 0.0, self._least, self._most)
         even: FloatArray = available / available.sum()
-        if self.settings.control_arm is None:
+        place = baseline if baseline >= 0 else self.control_place
+        if place is None or not available[place]:
             return even
-        place = self._control_place
-        return np.eye(len(available))[place] if available[place] else even
+        certain: FloatArray = np.eye(len(available))[place]
+        return certain
 
     def learn(self, seq: int, choice: Choice, decided_at: float, reward: float) -> bool:
         """The reward of decision `seq`; False where it is not learnt: frozen, or the decision was
         taken back."""
         learns = not self.frozen and not is_within(seq, self.erased)
         if learns:
+            if self.learning.schemas and choice.group is not DecisionGroup.WARMUP:
+                choice = self.learning.refit(choice, decided_at, seq)
             self.learning.learn(choice, decided_at, reward)
         return learns
 
@@ -182,6 +221,57 @@ class AgentState:
             rebuild.advance(ledger, upto)
             self.learning = rebuild.finish(self.learning, self.decisions, slices)
         self.arms = arms
+        if change["op"] == "replace":
+            self.sticky.drop_arm(self.arms.place(change["to"]))
+        if change["op"] == "rename":
+            self._rename_in_settings(change["label"], change["to"])
+        self._bounds()
+
+    def _rename_in_settings(self, label: str, to: str) -> None:
+        """Settings name the first arms by their first labels, and arms that came later by their
+        present ones."""
+        if label in self.founders:
+            return
+        settings = self.settings
+        bounds = {to if name == label else name: b for name, b in settings.share_bounds.items()}
+        arm = to if settings.control_arm == label else settings.control_arm
+        if arm != settings.control_arm or bounds != settings.share_bounds:
+            self.settings = replace(settings, control_arm=arm, share_bounds=bounds)
+
+    @property
+    def founders(self) -> list[str]:
+        """The first labels of the arms with which the agent was made."""
+        return [arm[0] for arm in self.settings.arms]
+
+    def prepare_context(self, settings: AgentSettings) -> Rebuild:
+        """A fresh policy for other fields of contexts; records that come meanwhile have the fields
+        of now."""
+        learning = copy.copy(self.learning)
+        learning.change_schema(settings, LAST)
+        return Rebuild(learning, settings, self.arms, self.erased)
+
+    def change_settings(
+        self,
+        change: Mapping[str, Any],
+        ledger: Ledger,
+        seq: int,
+        slices: int,
+        rebuild: Rebuild | None = None,
+    ) -> None:
+        """Settings change by record `seq`: {name: [before, after]}. Where fields of contexts come
+        and go, the policy is built anew."""
+        before = self.settings
+        self.settings = replace(before, **{name: pair[1] for name, pair in change.items()})
+        if self.settings.counts_missing and not before.counts_missing:
+            self.due = max(self.due, seq)  # decisions until now were promised no default
+        if "context" in change:
+            self.learning.change_schema(self.settings, seq)
+            if not self.stale:
+                rebuild = rebuild or self.rebuild(self.arms, self.settings)
+                rebuild.advance(ledger, seq - 1)
+                self.learning = rebuild.finish(self.learning, self.decisions, slices)
+        else:
+            self.learning.with_settings(self.settings)
         self._bounds()
 
     def upgrade(
@@ -253,6 +343,7 @@ class AgentState:
         """Of what was taken back, only arms, counts and the clock remain."""
         if record.kind is Kind.DECISION:
             self.latest, self.decisions = record.at, self.decisions + 1
+            self._keep(record.subject, Choice.unpack(record.body), record.at)
         elif record.kind in (Kind.REWARD, Kind.DUE):
             self._passed(record)
         elif record.kind is not Kind.SNAPSHOT:
@@ -263,6 +354,8 @@ class AgentState:
             self.change_arms(json.loads(record.body), ledger, record.seq - 1, slices)
         elif record.kind in (Kind.FREEZE, Kind.UNFREEZE):
             self.frozen = record.kind is Kind.FREEZE
+        elif record.kind is Kind.SETTINGS:
+            self.change_settings(json.loads(record.body), ledger, record.seq, slices)
         elif record.kind is Kind.NOTE:
             self.latest = record.at
 
@@ -277,9 +370,11 @@ class AgentState:
         available = np.zeros(self.arms.room, bool)
         available[: len(choice.available)] = choice.available
         cleaned = json.loads(record.context)
-        decided = self.decide(
-            DecisionInputs(cleaned, record.at, available, record.subject, choice.arm, imported)
-        )
+        inputs = DecisionInputs(
+            cleaned, record.at, available, record.subject, choice.arm, imported,
+            choice.baseline, choice.propensity,
+        )  # fmt: skip
+        decided = self.decide(inputs)
         if not _same(choice, decided):
             self.differences += 1
             if self.differences == 1:
@@ -309,14 +404,16 @@ class AgentState:
 
     def _bounds(self) -> None:
         self._least, self._most = np.zeros(self.arms.room), np.ones(self.arms.room)
-        founders: Sequence[Any] = self.settings.arms
-        for place, arm in enumerate(founders):
-            self._least[place], self._most[place] = self.settings.share_bounds.get(
-                arm[0], (0.0, 1.0)
-            )
+        for label, bounds in self.settings.share_bounds.items():
+            place = self._place(label)
+            self._least[place], self._most[place] = bounds
         self._unbounded = not self.settings.min_share and not self.settings.share_bounds
         wanted = self.settings.control_arm
-        self._control_place = 0 if wanted is None else [arm[0] for arm in founders].index(wanted)
+        self.control_place = None if wanted is None else self._place(wanted)
+
+    def _place(self, label: str) -> int:
+        founders = self.founders
+        return founders.index(label) if label in founders else self.arms.place(label)
 
     def take(self) -> Callable[[], Snapshot]:
         """The whole state as it is now, made ready for saving by the call that is returned; work
@@ -334,6 +431,10 @@ class AgentState:
             "delays": self.delays.snapshot(),
             "late_rewards": self.late_rewards,
         }
+        if len(self.sticky):
+            taken["sticky"] = self.sticky.plain()
+        if changed := self.settings.changed_since(self.founding):
+            taken["settings"] = changed
         return lambda: {**taken, "learning": learning()}
 
     def restore(self, snapshot: Snapshot) -> bool:
@@ -342,12 +443,15 @@ class AgentState:
             raise SnapshotError(
                 f"the agent's snapshot has the format {snapshot.get('format')}, not {FORMAT}"
             )
+        self.settings = replace(self.settings, **snapshot.get("settings", {}))
         self.arms = Arms.restored(snapshot["arms"])
         self.learning = Learning(self.settings, self.clock, self.arms)
         fits = self.learning.restore(snapshot["learning"])
         self.frozen, self.latest = bool(snapshot["frozen"]), float(snapshot["latest"])
         self.decisions, self.rewards = int(snapshot["decisions"]), int(snapshot["rewards"])
         self.due = int(snapshot["due"])
+        if "sticky" in snapshot:
+            self.sticky = StickyArms.restored(snapshot["sticky"])
         self.erased = [(int(after), int(upto)) for after, upto in snapshot["erased"]]
         if "delays" in snapshot:  # not before 0.3
             self.delays.restore(snapshot["delays"])
@@ -356,83 +460,13 @@ class AgentState:
         return fits
 
 
-def load_state(
-    settings: AgentSettings,
-    salt: bytes,
-    clock: Clock,
-    ledger: Ledger,
-    erased: Spans,
-    upto: int | None = None,
-    pace: Pace | None = None,
-) -> AgentState:
-    """The state after the records of a ledger up to a number (None: all): the newest sound
-    snapshot, and what came after it once more. Where the policy is another one than it was, or of
-    another release, the state is `stale`: it must be upgraded before it decides."""
-    seqs = ledger.snapshots()
-    if seqs and seqs[0] > ledger.safe:
-        raise LedgerError(
-            f"the ledger ends at record {ledger.safe:,}, and has a snapshot of record {seqs[0]:,}: "
-            "its end is missing; restore a copy"
-        )
-    for seq in seqs:
-        if is_within(seq, erased):
-            continue
-        state = AgentState(settings, salt, clock)
-        try:
-            fits = state.restore(snapshots.load(ledger.snapshot(seq)))
-        except (SnapshotError, LedgerError, KeyError, TypeError, ValueError) as error:
-            _LOG.warning(
-                "the snapshot at record %d cannot be used (%s); the one before it is tried",
-                seq,
-                error,
-            )
-            continue
-        begin(state, ledger, seq)
-        state.stale |= not fits
-        if not fits and state.rebuild_at <= seq:
-            state.rebuild_at = 0
-        state.erased = list(erased)
-        return replay(state, ledger, seq, upto, pace)
-    if ledger.read("whole") == "no":
-        raise LedgerError(
-            "no snapshot can be used, and early records are not there any more: restore a copy"
-        )
-    state = AgentState(settings, salt, clock)
-    begin(state, ledger, 0)
-    state.erased = list(erased)
-    return replay(state, ledger, 0, upto, pace)
-
-
-def begin(state: AgentState, ledger: Ledger, seq: int) -> None:
-    """Say of a state after record `seq` whether its policy is made by an upgrade that follows, or
-    must be made by one to come."""
-    upgrades = ledger.of_kind(Kind.UPGRADE)
-    current, latest = state.settings.is_current, upgrades[-1].seq if upgrades else 0
-    state.stale = not current or seq < latest
-    state.rebuild_at = latest if current else 0
-
-
-def replay(
-    state: AgentState,
-    ledger: Ledger,
-    after: int,
-    upto: int | None = None,
-    pace: Pace | None = None,
-) -> AgentState:
-    """Make the steps of some records; `pace`: beside other threads."""
-    for record in ledger.tail(after, upto):
-        state.apply(record, ledger)
-        if pace is not None:
-            pace.rest()
-    return state
-
-
 def _same(logged: Choice, made: Choice) -> bool:
     return (
         logged.arm == made.arm
         and logged.group == made.group
         and logged.propensity == made.propensity
         and logged.round == made.round
+        and logged.sticky == made.sticky
         and np.array_equal(logged.counts, made.counts)
         and np.array_equal(logged.x, made.x)
     )

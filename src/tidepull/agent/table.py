@@ -29,6 +29,8 @@ COLUMNS = (
     "context",
     "available",
     "chances",
+    "baseline",
+    "also",
 )
 ENDINGS = (".parquet", ".jsonl", ".csv")
 
@@ -75,6 +77,10 @@ def rows(
                 label: round(int(choice.counts[place]) / 65535, 5)
                 for place, label in open_arms.items()
             },
+            "baseline": None
+            if choice.baseline < 0
+            else insight.label_at(choice.baseline, record.seq),
+            "also": insight.outcomes_of(record.seq) or None,
         }
 
 
@@ -168,8 +174,11 @@ def _polars(polars: Any, columns: dict[str, list[Any]], dates: set[str]) -> Any:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: row[name] for name in COLUMNS if name not in ("context", "available", "chances")}
-    return {**kept, **{f"context.{name}": value for name, value in (row["context"] or {}).items()}}
+    nested = ("context", "available", "chances", "also")
+    flat = {name: row[name] for name in COLUMNS if name not in nested}
+    for part in ("context", "also"):
+        flat |= {f"{part}.{name}": value for name, value in (row[part] or {}).items()}
+    return flat
 
 
 def _csv_line(row: dict[str, Any]) -> str:
@@ -225,7 +234,7 @@ def _parquet() -> Any:
 def _loaded(row: dict[str, Any]) -> dict[str, Any]:
     """With context and arms as values again, and numbers as numbers."""
     made = {name: value for name, value in row.items() if value not in (None, "")}
-    for name in ("context", "available", "chances"):
+    for name in ("context", "available", "chances", "also"):
         if isinstance(made.get(name), str):
             made[name] = json.loads(made[name])
     for name in ("reward", "propensity"):

@@ -57,17 +57,29 @@ def explain(context: Context) -> None:
 def lift(
     context: Context,
     since: str = Option(None, "--since", help="Only decisions since then, as 2026-07-01."),
+    outcome: str = Option(None, "--outcome", help="A further outcome instead of the reward."),
     json: bool = _JSON,
 ) -> None:
     """The gain in reward over the control group."""
     with _opened(context) as agent:
-        found = agent.lift(since=since)
+        found = agent.lift(since=since, outcome=outcome)
     if json:
         print_json(
             {name: None if value != value else value for name, value in asdict(found).items()}
         )
     else:
         print(found)
+
+
+@agent_app.command()
+def shadow(
+    context: Context,
+    policies: list[str] = Argument(None, metavar="[POLICY]...", help="Candidates, such as lin-ts."),
+) -> None:
+    """What other policies would have chosen and earned (default: those of the setting `shadow`)."""
+    with _opened(context) as agent:
+        for report in agent.shadows(policies or None):
+            print(report)
 
 
 @agent_app.command()

@@ -34,6 +34,7 @@ _TABLE = {
         "serve": ("serve:serve", "Serve decisions over HTTP: many agents, tokens, metrics."),
         "token": ("serve:token_app", "Tokens for the service: make, list, revoke."),
         "client": ("client:client_app", "Call a running service."),
+        "apply": ("apply:apply", "Make and change agents as a file says."),
     },
     "Logs": {
         "diagnose": ("logs:diagnose", "Test whether rewards in a log depend on time."),

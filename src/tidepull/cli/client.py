@@ -93,10 +93,13 @@ def choose(
     id: str = Option(
         None, "--id", help="Id of the decision; repeating it returns the same decision."
     ),
+    baseline: str = Option(
+        None, "--baseline", help="The arm of your present rule; the control group gets it."
+    ),
 ) -> None:
     """Make a decision, as JSON."""
     decision = _agent(context, agent).choose(
-        json_object(about, "--context"), arms=arm or None, subject=subject, id=id
+        json_object(about, "--context"), arms=arm or None, subject=subject, id=id, baseline=baseline
     )
     fields = asdict(decision)
     at = fields.pop("timestamp")
@@ -109,9 +112,10 @@ def reward(
     agent: str = _AGENT,
     id: str = Argument(help="The decision's id."),
     value: float = Argument(help="Its reward."),
+    also: str = Option(None, "--also", help="""Further outcomes, as '{"cost": 0.2}'."""),
 ) -> None:
     """Report the reward of a decision."""
-    news = _agent(context, agent).reward(id, value)
+    news = _agent(context, agent).reward(id, value, also=json_object(also, "--also"))
     say("taken" if news else "known already")
 
 
@@ -126,9 +130,10 @@ def lift(
     context: Context,
     agent: str = _AGENT,
     since: str = Option(None, "--since", help="Only decisions since this time."),
+    outcome: str = Option(None, "--outcome", help="A further outcome instead of the reward."),
 ) -> None:
     """Estimate the gain in reward over the control group."""
-    print(_agent(context, agent).lift(since=since))
+    print(_agent(context, agent).lift(since=since, outcome=outcome))
 
 
 @client_app.command()
@@ -181,6 +186,25 @@ def rename(
 ) -> None:
     """Rename an arm."""
     say("arms: " + ", ".join(_agent(context, agent).rename(label, to)))
+
+
+@client_app.command()
+def change(
+    context: Context,
+    agent: str = _AGENT,
+    settings: str = Argument(help="""The settings, as '{"control": 0.1}'."""),
+) -> None:
+    """Change settings: control, control_arm, min_share, reward_within, context and others."""
+    changes = _agent(context, agent).change(**(json_object(settings, "SETTINGS") or {}))
+    for name, (before, after) in changes.items():
+        say(f"{name}: {before} -> {after}")
+
+
+@client_app.command()
+def shadows(context: Context, agent: str = _AGENT) -> None:
+    """Report what the candidates of the setting `shadow` would have chosen and earned."""
+    for report in _agent(context, agent).shadows():
+        print(report)
 
 
 @client_app.command()

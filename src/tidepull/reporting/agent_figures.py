@@ -41,7 +41,7 @@ def draw(insight: Insight, path: Path) -> None:
     starts = [f"{h}" if each == 1 else f"{h} to {h + each}" for h in range(0, 24, each)]
     _rewards(panels[0, 1], insight, log, hours // each, starts, "hour of the day")
     _rewards(panels[1, 0], insight, log, days, list(_WEEKDAYS), "weekday")
-    _gain(panels[1, 1], log, moments)
+    _gain(panels[1, 1], insight)
     _best(panels[2, 0], insight)
     _beliefs(panels[2, 1], insight)
     handles, names = panels[0, 0].get_legend_handles_labels()
@@ -91,8 +91,10 @@ def _rewards(
     tidy(axes)
 
 
-def _gain(axes: Any, log: DecisionLog, moments: list[Any]) -> None:
+def _gain(axes: Any, insight: Insight) -> None:
     """The gain over the control up to each moment, with its interval."""
+    log, against = insight.compared()
+    moments = [insight.clock.datetime(at) for at in log.at.tolist()]
     ends = np.unique(np.linspace(0, len(log), _POINTS + 1).astype(int))[1:]
     lifts = [(moments[end - 1], lift_of(log.where(slice(0, end)))) for end in ends.tolist()]
     known = [(moment, lift) for moment, lift in lifts if lift.known and lift.n_control >= 20]
@@ -103,7 +105,7 @@ def _gain(axes: Any, log: DecisionLog, moments: list[Any]) -> None:
         axes.fill_between(x, low, high, color="#0072b2", alpha=0.2, lw=0)
         dated(axes)
     axes.axhline(0, color="black", lw=0.8)
-    axes.set_title("gain over the control a decision, so far (95% interval)", fontsize=10)
+    axes.set_title(f"gain a decision over {against}, so far (95% confidence sequence)", fontsize=10)
     tidy(axes)
 
 

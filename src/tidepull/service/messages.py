@@ -46,6 +46,17 @@ class Strict(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tru
     """A body in which nothing unknown is overlooked."""
 
 
+Fields = Annotated[
+    dict[
+        Label,
+        Literal["number", "text", "boolean", "moment", "tags"]
+        | Annotated[list[Text], Meta(min_length=1, max_length=MOST_TAGS)]
+        | dict[str, Any],
+    ],
+    Meta(max_length=MOST_FIELDS),
+]
+
+
 class PolicyChoice(Strict):
     """A policy and its parameters."""
 
@@ -63,18 +74,7 @@ class NewAgent(Strict):
         Annotated[list[Label], Meta(min_length=1, max_length=4096)]
         | Annotated[dict[Label, Values], Meta(min_length=1, max_length=4096)]
     )
-    context: (
-        Annotated[
-            dict[
-                Label,
-                Literal["number", "text", "boolean", "moment", "tags"]
-                | Annotated[list[Text], Meta(min_length=1, max_length=MOST_TAGS)]
-                | dict[str, Any],
-            ],
-            Meta(max_length=MOST_FIELDS),
-        ]
-        | None
-    ) = None
+    context: Fields | None = None
     policy: Text | PolicyChoice | None = None
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     timezone: Text | None = None
@@ -89,17 +89,88 @@ class NewAgent(Strict):
     default_reward: Number | None = None
     on_duplicate: Literal["refuse", "add", "replace"] | None = None
     retention: Seconds | None = None
+    sticky: Seconds | None = None
+    shadow: Annotated[list[Text | PolicyChoice], Meta(max_length=8)] | None = None
+
+
+class SettingsBody(Strict):
+    """Settings to change; what is left out stays. `context` has all fields: those that it does not
+    have are dropped. `unset` takes settings back."""
+
+    control: Chance | None = None
+    control_arm: Label | None = None
+    min_share: Chance | None = None
+    share_bounds: Annotated[dict[Label, tuple[Chance, Chance]], Meta(max_length=4096)] | None = None
+    reward_within: Seconds | None = None
+    default_reward: Number | None = None
+    retention: Seconds | None = None
+    sticky: Seconds | None = None
+    shadow: Annotated[list[Text | PolicyChoice], Meta(max_length=8)] | None = None
+    context: Fields | None = None
+    unset: list[
+        Literal[
+            "control_arm", "min_share", "reward_within", "default_reward", "retention", "sticky"
+        ]
+    ] = []
+
+
+class SettingsChanged(Struct, kw_only=True):
+    """What changed: the values before and after."""
+
+    changes: dict[str, tuple[Any, Any]]
 
 
 class ChooseBody(Strict):
     """A decision to make. The same `id` (or `Idempotency-Key`) with the same body is the same
-    decision again."""
+    decision again. `baseline` is the arm that your present rule takes; the control group gets
+    it."""
 
     context: Values | None = None
     arms: Annotated[list[Label], Meta(min_length=1, max_length=4096)] | None = None
     subject: Annotated[str, Meta(max_length=MOST_TEXT)] | None = None
     at: Moment | None = None
     id: DecisionId | None = None
+    baseline: Label | None = None
+
+
+class RecordBody(Strict):
+    """A decision that was made elsewhere, to learn from; `propensity` null: it was not random."""
+
+    arm: Label
+    context: Values | None = None
+    reward: Number | None = None
+    propensity: Annotated[float, Meta(gt=0, le=1)] | None = None
+    subject: Annotated[str, Meta(max_length=MOST_TEXT)] | None = None
+    at: Moment | None = None
+    id: DecisionId | None = None
+
+
+class ShadowShown(Struct, kw_only=True):
+    """What a candidate would have chosen and earned; null where choices were not random enough.
+    `shares` has each arm's share of the agent's decisions and of the candidate's."""
+
+    words: str
+    policy: str
+    decisions: int
+    disagreement: float | None
+    shares: dict[str, tuple[float, float]]
+    known: bool
+    significant: bool
+    value: float | None
+    own: float | None
+    gain: float | None
+    low: float | None
+    high: float | None
+    unsupported: float | None
+    effective: float
+    needed: int | None
+    level: float
+
+
+class ShadowsShown(Struct, kw_only=True):
+    """One report for each candidate."""
+
+    shadows: list[ShadowShown]
 
 
 class ChooseBatch(Strict):
@@ -126,12 +197,18 @@ class DecisionsMade(Struct, kw_only=True):
 
 class RewardBody(Strict):
     """What a decision was worth. `key` names a reward that must count once, where rewards add
-    up."""
+    up. `also` has further outcomes by name, such as {"cost": 0.2}: not learnt, but compared."""
 
     id: DecisionId
     reward: Number
     at: Moment | None = None
     key: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
+    also: (
+        Annotated[
+            dict[Annotated[str, Meta(min_length=1, max_length=64)], Number], Meta(max_length=16)
+        ]
+        | None
+    ) = None
 
 
 class RewardBatch(Strict):
@@ -196,6 +273,10 @@ class StateShown(Struct, kw_only=True):
     control: float
     control_arm: str | None
     min_share: float | None
+    share_bounds: dict[str, list[float]]
+    retention: float | None
+    sticky: float | None
+    shadow: list[Any]
     reward_within: float | None
     default_reward: float | None
     on_duplicate: str
@@ -227,7 +308,9 @@ class LiftPoint(Struct, kw_only=True):
 
 class LiftShown(Struct, kw_only=True):
     """The gain over the control; null where it cannot be told yet. `words` says it in a
-    sentence."""
+    sentence, `against` what the control is: "random arms", "your rule", one arm; null: there is
+    none. `low` to `high` stays valid however often it is looked at; `fixed_low` to `fixed_high`
+    holds for a single planned look."""
 
     words: str
     known: bool
@@ -242,8 +325,14 @@ class LiftShown(Struct, kw_only=True):
     control: float | None
     n_policy: int
     n_control: int
+    against: str | None
     blocks: int
-    has_control: bool
+    fixed_low: float | None
+    fixed_high: float | None
+    fixed_relative_low: float | None
+    fixed_relative_high: float | None
+    significant: bool
+    of: str
     history: list[LiftPoint] = []
 
 
@@ -258,6 +347,7 @@ class ReportShown(Struct, kw_only=True):
     beliefs: list[str]
     changes: list[str]
     lift: LiftShown
+    outcomes: list[LiftShown]
     alarms: list[str]
 
 
@@ -352,6 +442,27 @@ class HistoryShown(Struct, kw_only=True):
     changes: list[Change]
 
 
+class ArmRateShown(Struct, kw_only=True):
+    """An arm's decisions (for a value of a field), those with a reward, and their mean with its 95%
+    interval."""
+
+    value: str | None
+    arm: str
+    decisions: int
+    rewarded: int
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+class BreakdownShown(Struct, kw_only=True):
+    """Rewards of each arm, in all or by the values of a field; `fields` can be asked for."""
+
+    field: str | None
+    fields: list[str]
+    rows: list[ArmRateShown]
+
+
 class WaitingShown(Struct, kw_only=True):
     """How rewards come. `delay_median` and `delay_late` (95%) are in seconds; `alarms` are
     sentences."""
@@ -368,8 +479,8 @@ class WaitingShown(Struct, kw_only=True):
 
 
 class HeatmapShown(Struct, kw_only=True):
-    """For every weekday (from Monday) and hour over four weeks: the best arm, its share of the
-    policy's draws, and by how much it leads; null where nothing was decided."""
+    """For every weekday (from Monday) and hour: the arm that is surely best, its share of the
+    policy's draws over four weeks, and by how much it leads; null where none surely is."""
 
     weekdays: list[str]
     arms: list[str]

@@ -220,13 +220,28 @@ def test_page_asks_nothing_while_it_is_hidden(browser: Any, service: Served) -> 
             page.evaluate(hide, False)
 
 
-def test_heat_map_names_the_best_arm_of_every_hour(page: Any, service: Served) -> None:
-    map = service.get("/v1/agents/shop/heatmap")
+def test_arms_are_listed_with_rate_interval_and_number(page: Any, service: Served) -> None:
+    rows = service.get("/v1/agents/shop/breakdown")["rows"]
+    table = page.locator("section", has_text="Reward of each arm").last.locator("tbody tr")
+    shown = [table.nth(n).inner_text().split("\t") for n in range(table.count())]
+    assert [(row[0], row[1]) for row in shown] == [
+        (row["arm"], str(row["decisions"])) for row in rows
+    ]
+    for row, found in zip(shown, rows, strict=True):
+        low, high = row[4].split(" to ")
+        assert float(row[3]) == pytest.approx(found["mean"], abs=0.001)
+        assert float(low) == pytest.approx(found["low"], abs=0.001)
+        assert float(high) == pytest.approx(found["high"], abs=0.001)
+
+
+def test_of_arms_that_are_alike_nothing_is_said_about_hours(page: Any, service: Served) -> None:
+    map, report = service.get("/v1/agents/shop/heatmap"), service.get("/v1/agents/shop/explain")
+    assert {arm for day in map["best"] for arm in day} == {None}
+    assert "is best from" not in report["words"]
     rows = page.locator(".heat tbody tr")
     for day, hour in ((0, 0), (3, 14), (6, 23)):
         said = rows.nth(day).locator("td").nth(hour).get_attribute("aria-label")
-        assert map["best"][day][hour] in said
-        assert f"{round(100 * map['margin'][day][hour])} points" in said
+        assert said.endswith("it is not sure which arm is best.")
     rows.nth(0).locator("td").nth(0).click()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")

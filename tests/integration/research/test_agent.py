@@ -6,7 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from research.benchmarks import agent_million, agent_page, agent_shops, agent_speed
+from research.benchmarks import (
+    agent_million,
+    agent_page,
+    agent_shops,
+    agent_speed,
+    lift_coverage,
+)
 
 
 def test_speed_of_calls_and_commits_is_measured(tmp_path: Path) -> None:
@@ -44,15 +50,16 @@ def test_gain_stands_between_chance_and_clairvoyance() -> None:
     assert row["agent"] < row["clairvoyant"]
 
 
-def test_lift_of_shops_covers_the_truth_more_often_than_not(tmp_path: Path) -> None:
-    rows = [agent_shops.lift(seed, 250, "bernoulli-ts") for seed in range(6)]
-    assert np.mean([row["covered"] for row in rows]) >= 0.5
-    assert all(row["low"] < row["gain"] < row["high"] for row in rows)
-    for row in [*rows[::-1], rows[2]]:
-        agent_shops.write(tmp_path / "lift.csv", row)
-    assert [line[:2] for line in (tmp_path / "lift.csv").read_text().splitlines()[1:]] == [
-        f"{n}," for n in range(6)
-    ]
+def test_rows_of_shops_are_in_their_order_and_replaced(tmp_path: Path) -> None:
+    for shop in (2, 1, 0, 1):
+        agent_shops.write(tmp_path / "gain.csv", {"shop": shop})
+    assert (tmp_path / "gain.csv").read_text().split() == ["shop", "0", "1", "2"]
+
+
+def test_looks_at_shops_cover_and_the_sequence_is_the_wider_one() -> None:
+    rows = [lift_coverage.looks(lift_coverage.shop(seed, 8), 8) for seed in (1, 26, 63)]
+    assert all(row["always_all"] and row["looks"] > 0 for row in rows)
+    assert all(row["always_width"] > row["fixed_width"] > 0 for row in rows)
 
 
 def test_manual_has_the_tables_that_the_results_give() -> None:

@@ -66,7 +66,7 @@ def test_client_does_all_that_an_agent_does(client: tidepull.Client, tmp_path: P
     taken = shop.rewards({many[0].id: 0.5, "nobody": 1.0})
     assert [one.status for one in taken] == [200, 404]
     assert str(shop.explain()).startswith("6 decisions")
-    assert "control" in str(shop.lift())
+    assert "over random arms" in str(shop.lift())
     assert shop.state()["decisions"] == 6
     assert (shop.add("pink"), shop.retire("blue")) == (["blue", "green", "pink"], ["green", "pink"])
     assert shop.rename("pink", "rose") == shop.arms == ["green", "rose"]
@@ -205,6 +205,43 @@ def test_unsure_answer_is_repeated_only_where_that_is_safe() -> None:
     assert [ask.may_repeat(503, sent=True) for ask in (once, again)] == [True, True]
 
 
+def test_baselines_and_outcomes_go_over_the_wire(client: tidepull.Client) -> None:
+    shop = client.create(
+        "rule", arms=["a", "b"], context={}, policy="bernoulli-ts", control=0.5, seed=2
+    )
+    for n in range(40):
+        decision = shop.choose(baseline="b", id=f"visit {n}")
+        assert decision.group == "policy" or decision.arm == "b"
+        shop.reward(decision, 1.0, also={"cost": n})
+    with pytest.raises(ServiceError, match="another baseline"):
+        shop.choose(baseline="a", id="visit 3")
+    assert shop.lift().data["against"] == "your rule"
+    cost = shop.lift(outcome="cost", points=2).data
+    assert cost["of"] == "cost"
+    assert cost["fixed_low"] > cost["low"]
+    assert len(cost["history"]) == 2
+    assert [one["of"] for one in shop.explain().data["outcomes"]] == ["cost"]
+
+
+def test_candidates_and_records_go_over_the_wire(client: tidepull.Client) -> None:
+    shop = client.create(
+        "try", arms=["a", "b"], context={}, policy="random", control=0.0, seed=2,
+        shadow=["bernoulli-ts"],
+    )  # fmt: skip
+    assert "no decisions" in str(shop.shadows()[0])
+    for _ in range(300):
+        decision = shop.choose()
+        shop.reward(decision, float(decision.arm == "b"))
+    (report,) = shop.shadows()
+    assert report.data["significant"]
+    assert report.data["gain"] > 0.3
+    assert shop.change(shadow=[("ucb", {}), "lin-ts"])["shadow"][1] == [["ucb", {}], ["lin-ts", {}]]
+    assert [one.data["policy"] for one in shop.shadows()] == ["ucb", "lin-ts"]
+    recorded = shop.record({}, "b", reward=1.0, propensity=0.5, id="order 1")
+    assert (recorded.group, recorded.propensity) == ("imported", 0.5)
+    assert shop.record({}, "b", reward=1.0, propensity=0.5, id="order 1") == recorded
+
+
 def test_pauses_grow_and_follow_what_the_service_says() -> None:
     assert 0.025 <= pause(0, None) <= 0.05
     assert 0.2 <= pause(3, None) <= 0.4
@@ -226,10 +263,12 @@ def test_shell_asks_what_python_asks(service: Running, tmp_path: Path) -> None:
     assert made.exit_code == 0, made.output
     decision = json.loads(run("choose", "shop", "--context", '{"age": 3}', "--id", "v").stdout)
     assert decision["arm"] in ("a", "b")
-    assert run("reward", "shop", "v", "1").exit_code == 0
+    assert run("reward", "shop", "v", "1", "--also", '{"cost": 0.5}').exit_code == 0
+    assert "gain over random arms" in run("lift", "shop", "--outcome", "cost").stdout
+    assert "outcomes: cost" in str(run("lift", "shop", "--outcome", "price").exception)
     assert run("agents").stdout == "shop\n"
     assert run("explain", "shop").stdout.startswith("1 decision since")
-    assert "control" in run("lift", "shop").stdout
+    assert "over random arms" in run("lift", "shop").stdout
     assert json.loads(run("state", "shop").stdout)["rewards"] == 1
     for words in (
         ["add", "shop", "c"],
@@ -268,7 +307,8 @@ def test_history_is_the_same_locally_and_remotely(client: tidepull.Client) -> No
         shop.reward("first", 1.0, at="2026-07-01T12:05")
     remote, local = (shop.history() for shop in twins)
     assert list(remote) == list(local)
-    assert (remote.drop(columns="subject") == local.drop(columns="subject")).all(axis=None)
+    unlike = ["subject", "baseline"]  # another salt; None
+    assert (remote.drop(columns=unlike) == local.drop(columns=unlike)).all(axis=None)
     assert remote["context.seen"][0] == datetime(2026, 1, 1, tzinfo=UTC)
     assert remote["subject"][0] is not None
 

@@ -125,6 +125,6 @@ def test_lift_without_a_control_group_says_so() -> None:
     agent = shop(control=0.0)
     for n in range(30):
         agent.reward(agent.choose(), float(n % 2))
-    assert "made with control=0" in str(agent.lift())
-    assert "made with control=0" in str(agent.explain())
+    assert "control=0, so there is no control group" in str(agent.lift())
+    assert "control=0, so there is no control group" in str(agent.explain())
     assert "made with" not in str(shop(control=0.1).lift())

@@ -51,7 +51,7 @@ def test_report_says_when_which_arm_is_best_and_what_it_gained(evening_shop: Ser
     assert report.next is not None
     assert "takes over from" in report.next
     assert report.lift.low > 0
-    assert "more reward than the control (95% interval" in text
+    assert "more reward than random arms (95% sure at every look: " in text
     assert "Warning: Arm 'green' got" in text
 
 

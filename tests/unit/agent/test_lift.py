@@ -10,12 +10,20 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from tidepull.agent.adjustment import predicted_rewards
 from tidepull.agent.lift import IN_A_BLOCK, lift_of
-from tidepull.agent.log import DecisionLog
+from tidepull.agent.log import WIDTH, DecisionLog
 from tidepull.agent.records import DecisionGroup
 
 
-def log_of(reward: Any, control: Any, subject: Any = None, at: Any = None) -> DecisionLog:
+def log_of(
+    reward: Any,
+    control: Any,
+    subject: Any = None,
+    at: Any = None,
+    control_share: float = 0.05,
+    x: Any = None,
+) -> DecisionLog:
     n = len(reward)
     return DecisionLog(
         np.arange(1, n + 1),
@@ -26,10 +34,16 @@ def log_of(reward: Any, control: Any, subject: Any = None, at: Any = None) -> De
         np.asarray(reward, float),
         np.zeros(n),
         -np.arange(1, n + 1) if subject is None else subject,
+        np.full(n, -1),
+        np.full(n, control_share),
+        np.zeros((n, WIDTH)) if x is None else x,
     )
 
 
-def test_lift_in_one_block_is_the_difference_of_means_with_welch_s_variance() -> None:
+def test_lift_in_one_block_is_the_difference_of_means_with_welch_s_variance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tidepull.agent.lift.BORROWED", 0)
     rng = np.random.default_rng(0)
     control = np.arange(60) % 4 == 0
     reward = rng.normal(size=60) + 2
@@ -37,7 +51,9 @@ def test_lift_in_one_block_is_the_difference_of_means_with_welch_s_variance() ->
     assert lift.blocks == 1
     assert lift.gain == pytest.approx(reward[~control].mean() - reward[control].mean())
     variance = reward[~control].var(ddof=1) / 45 + reward[control].var(ddof=1) / 15
-    assert lift.high - lift.gain == pytest.approx(student.ppf(0.975, 14) * math.sqrt(variance))
+    half = student.ppf(0.975, 14) * math.sqrt(variance)
+    assert lift.fixed_high - lift.gain == pytest.approx(half)
+    assert lift.gain - lift.fixed_low == pytest.approx(half)
     assert (lift.n_policy, lift.n_control) == (45, 15)
 
 
@@ -49,7 +65,11 @@ def test_lift_over_blocks_is_the_mean_of_their_differences() -> None:
     lift = lift_of(log_of(reward, control))
     blocks = np.split(np.arange(n), 4)  # ten of the control take a hundred decisions
     assert lift.blocks == 4
-    gains = [reward[b][~control[b]].mean() - reward[b][control[b]].mean() for b in blocks]
+    predicted = predicted_rewards(log_of(reward, control), np.repeat(np.arange(4), n // 4))
+    assert not predicted[: n // 4].any()
+    assert predicted[n // 4 :].all()
+    rest = reward - predicted
+    gains = [rest[b][~control[b]].mean() - rest[b][control[b]].mean() for b in blocks]
     assert lift.gain == pytest.approx(np.mean(gains))
 
 
@@ -86,7 +106,8 @@ def test_interval_covers_the_truth_as_often_as_it_says(share: float) -> None:
         hour = np.sin(np.arange(600) / 20)
         rate = 0.4 + 0.2 * hour + np.where(control, 0.0, 0.1)
         lift = lift_of(log_of((rng.random(600) < rate).astype(float), control))
-        covered += lift.low <= 0.1 <= lift.high
+        covered += lift.fixed_low <= 0.1 <= lift.fixed_high
+        assert lift.low < lift.fixed_low < lift.gain < lift.fixed_high < lift.high
     assert 0.92 <= covered / 400 <= 0.98
 
 
@@ -100,12 +121,12 @@ def test_lift_says_that_it_knows_nothing_without_a_control() -> None:
 def test_lift_is_told_in_percent_where_the_control_earns_something() -> None:
     control = np.arange(4000) % 4 == 0
     reward = np.where(control, 1.0, 1.1) + 0.01 * (np.arange(4000) % 7)
-    assert (
-        str(lift_of(log_of(reward, control)))
-        == "9.7% more reward than the control (95% interval 9.6 to 9.9)."
+    assert str(lift_of(log_of(reward, control))) == (
+        "9.7% more reward than random arms (95% sure at every look: 9.4 to 10.0; at a single "
+        "planned look: 9.6 to 9.9)."
     )
     around_zero = np.where(control, 0.0, 0.1) + np.random.default_rng(0).normal(size=4000)
-    assert "reward a decision than the control" in str(lift_of(log_of(around_zero, control)))
+    assert "reward a decision than random arms" in str(lift_of(log_of(around_zero, control)))
 
 
 def test_relative_gain_has_zero_inside_where_the_gain_has() -> None:
@@ -114,7 +135,8 @@ def test_relative_gain_has_zero_inside_where_the_gain_has() -> None:
     for effect in np.linspace(0.0, 0.6, 60):
         control = np.arange(120) % 3 == 0
         lift = lift_of(log_of(rng.normal(np.where(control, 1.0, 1.0 + effect), 0.5), control))
-        sides.append(lift.low > 0)
+        sides.append(lift.significant)
+        assert (lift.fixed_relative_low > 0) == (lift.fixed_low > 0)
         assert (lift.relative_low > 0) == (lift.low > 0)
         assert lift.relative_low < lift.relative < lift.relative_high
         gap = (
@@ -128,3 +150,58 @@ def test_missing_rewards_and_other_groups_do_not_count() -> None:
     reward = np.array([1.0, 0.0, 1.0, 0.0, np.nan, np.nan])
     control = np.array([True, True, False, False, True, False])
     assert lift_of(log_of(reward, control)).gain == 0.0
+
+
+def test_a_difference_that_may_be_chance_is_said_to_be_not_significant() -> None:
+    rng = np.random.default_rng(1)
+    control = np.arange(400) % 4 == 0
+    lift = lift_of(log_of(rng.random(400), control))
+    assert not lift.significant
+    assert str(lift).startswith("Not significant: ")
+
+
+def looks(seed: int, effect: float) -> list[Any]:
+    """Daily looks at 30 days of 100 rewards, a tenth of them of the control."""
+    rng = np.random.default_rng(seed)
+    control = rng.random(3000) < 0.1
+    reward = (rng.random(3000) < np.where(control, 0.1, 0.1 + effect)).astype(float)
+    log = log_of(reward, control, at=864.0 * np.arange(3000), control_share=0.1)
+    return [lift_of(log.where(slice(0, 100 * day))) for day in range(1, 31)]
+
+
+def test_the_sequence_covers_at_all_looks_together_where_the_fixed_interval_does_not() -> None:
+    every, single = 0, 0
+    for seed in range(60):
+        seen = looks(seed, 0.02)
+        every += all(lift.low <= 0.02 <= lift.high for lift in seen)
+        single += all(lift.fixed_low <= 0.02 <= lift.fixed_high for lift in seen)
+    assert every >= 57
+    assert single < every - 5
+
+
+def test_what_was_known_before_the_decision_narrows_the_interval_and_moves_nothing() -> None:
+    rng = np.random.default_rng(5)
+    n = 4000
+    control, known = rng.random(n) < 0.2, rng.normal(size=n)
+    hour = np.sin(np.arange(n) * 864.0 * 2 * np.pi / 86_400)
+    reward = 1 + 2 * known + hour + 0.1 * ~control + 0.5 * rng.normal(size=n)
+    x = np.zeros((n, WIDTH))
+    at = 864.0 * np.arange(n)
+    blind = lift_of(log_of(reward, control, at=at, control_share=0.2, x=x))
+    x[:, 3] = known
+    aided = lift_of(log_of(reward, control, at=at, control_share=0.2, x=x))
+    assert (aided.high - aided.low) < 0.4 * (blind.high - blind.low)
+    assert aided.low < 0.1 < aided.high
+    assert aided.significant
+    assert aided.policy == pytest.approx(reward[~control].mean(), abs=0.15)
+
+
+def test_predictions_use_earlier_blocks_alone() -> None:
+    rng = np.random.default_rng(6)
+    log = log_of(rng.random(500), np.arange(500) % 5 == 0)
+    block = np.repeat(np.arange(5), 100)
+    before = predicted_rewards(log, block)
+    log.reward[300:] = 1e6
+    after = predicted_rewards(log, block)
+    assert np.array_equal(before[:400], after[:400])
+    assert not np.array_equal(before[400:], after[400:])

@@ -1,6 +1,7 @@
 // One agent: how it is, what it chooses, what it believes, what it gains, how rewards come, how fast it is.
 
 import { agentPath, get } from "./api.js";
+import { ArmTable } from "./arms.js";
 import { Chart } from "./chart.js";
 import { Palette } from "./colours.js";
 import { el, fill, panel, say } from "./dom.js";
@@ -22,6 +23,7 @@ export class AgentView {
   #slow = 0;
   #dense = null;
   #known = {};
+  #field = null;
   #palette = new Palette();
   #stopped = false;
 
@@ -48,6 +50,7 @@ export class AgentView {
     this.beliefs = el("div");
     this.heat = new HeatMap(el("h3", {}, "Pattern over time"), this.beliefs);
     this.changes = el("ol", { class: "changes" });
+    this.arms = new ArmTable((field) => { this.#field = field; this.#slow = 0; this.again(); });
     this.speed = el("div");
     this.rewards = el("dl", { class: "facts" });
     this.rangeButtons = RANGES.map(([label]) => el("button", { type: "button", "aria-pressed": "false", click: () => this.#choose(label) }, label));
@@ -59,7 +62,7 @@ export class AgentView {
         this.charts.reward.node, this.charts.share.node, this.heat.node,
         panel("Chance to be best now", "Posterior probability that each arm is the best one.", this.chances, this.next,
           el("h3", {}, "What changed"), this.changes),
-        this.charts.lift.node, this.charts.coming.node,
+        this.charts.lift.node, this.charts.coming.node, this.arms.node,
         panel("Reward delay", null, this.rewards),
         panel("Speed and training", null, this.speed)));
     this.node = el("div", {}, el("div", { class: "title" }, this.title, this.badge), this.status, this.alarms, this.first, this.rest);
@@ -101,12 +104,13 @@ export class AgentView {
     const news = this.#seen !== state.records || due;
     const asked = [get("/v1/service"), this.#history(state)];
     if (news) asked.push(get(agentPath(this.name, "/explain")), get(agentPath(this.name, "/waiting")));
-    if (due) asked.push(get(agentPath(this.name, "/heatmap")), get(agentPath(this.name, "/lift"), { points: LIFT_POINTS }));
-    const [service, history, report, waiting, heatmap, lift] = await Promise.all(asked);
+    if (due) asked.push(get(agentPath(this.name, "/heatmap")), get(agentPath(this.name, "/lift"), { points: LIFT_POINTS }),
+      get(agentPath(this.name, "/breakdown"), this.#field ? { field: this.#field } : {}));
+    const [service, history, report, waiting, heatmap, lift, breakdown] = await Promise.all(asked);
     if (this.#stopped) return;
     if (due) this.#slow = Date.now();
     this.#seen = state.records;
-    this.#known = { service, history, report: report ?? known.report, waiting: waiting ?? known.waiting, heatmap: heatmap ?? known.heatmap, lift: lift ?? known.lift };
+    this.#known = { service, history, report: report ?? known.report, waiting: waiting ?? known.waiting, heatmap: heatmap ?? known.heatmap, lift: lift ?? known.lift, breakdown: breakdown ?? known.breakdown };
     this.#draw(state);
   }
 
@@ -160,7 +164,8 @@ export class AgentView {
   }
 
   #draw(state) {
-    const { history, report, waiting, heatmap, lift, service } = this.#known;
+    const { history, report, waiting, heatmap, lift, service, breakdown } = this.#known;
+    this.arms.draw(breakdown);
     const alarms = [...new Set([...waiting.alarms, ...report.alarms])];
     this.#head(state, alarms);
     say(this.status, report.status);
@@ -185,8 +190,9 @@ export class AgentView {
   #drawTiles(report, history, waiting) {
     const [arm, chance] = Object.entries(report.chances).sort((a, b) => b[1] - a[1])[0] ?? ["–", null];
     this.tiles.best.say(arm, `${percent(chance)} chance to be best`);
-    const { lift } = report, sure = `${Math.round(100 * lift.level)}% sure: between`;
-    if (!lift.known) this.tiles.lift.say("Not known yet", `${count(lift.n_policy)} rewards of its choices, ${count(lift.n_control)} of the control`);
+    const { lift } = report, sure = `${lift.significant ? "" : "not significant; "}against ${lift.against}; ${Math.round(100 * lift.level)}% sure at every look: between`;
+    if (lift.against == null) this.tiles.lift.say("Not measured", "there is no control group");
+    else if (!lift.known) this.tiles.lift.say("Not known yet", `against ${lift.against}: ${count(lift.n_policy)} rewards of its choices, ${count(lift.n_control)} of the control`);
     else if (lift.relative != null) this.tiles.lift.say(signed(lift.relative), `${sure} ${signed(lift.relative_low)} and ${signed(lift.relative_high)}`);
     else this.tiles.lift.say(number(lift.gain), `${sure} ${number(lift.low)} and ${number(lift.high)}`);
     const { mean, decisions } = totals(history);
@@ -202,7 +208,7 @@ export class AgentView {
       bar.firstChild.style.backgroundColor = this.#palette.of(arm);
       return el("li", {}, el("span", { class: "label" }, arm), bar, el("b", {}, percent(chance)));
     }));
-    say(this.next, report.next ?? "No switch to another arm is expected within a week.");
+    say(this.next, report.next ?? "");
   }
 
   #drawBeliefs(report, marks) {
@@ -239,7 +245,7 @@ export class AgentView {
     const names = { choose: "Decision", choose_batch: "Batch of decisions", reward: "Reward", rewards: "Batch of rewards" };
     const rows = Object.entries(names).filter(([id]) => service.operations[id]?.count)
       .map(([id, text]) => [text, service.operations[id]]);
-    const table = el("table", {}, el("thead", {}, el("tr", {}, ["Answer to", "Times", "Median", "99% within"].map((text) => el("th", { scope: "col" }, text)))),
+    const table = el("table", {}, el("thead", {}, el("tr", {}, ["Answer to", "Times", "Median", "99% within"].map((text, n) => el("th", { scope: "col", class: n ? "number" : null }, text)))),
       el("tbody", {}, rows.map(([text, speed]) => el("tr", {}, el("th", { scope: "row" }, text),
         [count(speed.count), milliseconds(speed.p50), milliseconds(speed.p99)].map((cell) => el("td", { class: "number" }, cell))))));
     const list = el("dl", { class: "facts" });

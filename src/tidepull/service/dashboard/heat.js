@@ -16,7 +16,7 @@ export class HeatMap {
     this.said = el("output", { class: "said" });
     this.node = el("section", { class: "panel", "aria-labelledby": "heat-title" },
       el("h2", { id: "heat-title" }, "Best arm by hour and weekday"),
-      el("p", { class: "note" }, "Over the last four weeks. The stronger the colour, the clearer the lead."),
+      el("p", { class: "note" }, "Where it is sure which arm is best; empty hours are not told apart, or nothing was decided."),
       this.legend, this.table, this.said, ...below);
   }
 
@@ -61,7 +61,7 @@ export class HeatMap {
     const { best, share, margin, weekdays } = this.map, arm = best[d][h];
     const now = this.now[0] === d && this.now[1] === h ? "Now, " : "";
     const when = `${now}${weekdays[d]} ${h}:00 to ${h + 1}:00`;
-    if (arm === null) return `${when}: nothing was decided.`;
+    if (arm === null) return `${when}: it is not sure which arm is best.`;
     return `${when}: ${arm}, best with a chance of ${percent(share[d][h])} on average over four weeks, ${Math.round(100 * margin[d][h])} points ahead of the next.`;
   }
 

@@ -23,6 +23,8 @@ from tidepull.service.messages import (
     NewAgent,
     PolicyChoice,
     RollbackBody,
+    SettingsBody,
+    SettingsChanged,
     StateShown,
 )
 from tidepull.service.operations import Call, Operations
@@ -44,6 +46,10 @@ _STATE = {
     "control": 0.05,
     "control_arm": None,
     "min_share": None,
+    "share_bounds": {},
+    "retention": None,
+    "sticky": None,
+    "shadow": [],
     "reward_within": 172800.0,
     "default_reward": 0.0,
     "on_duplicate": "refuse",
@@ -87,7 +93,7 @@ async def create_agent(call: Call) -> StateShown:
     body: NewAgent = call.body
     return await state_shown(
         await call.service.hosting.create(
-            body.name, _agent_arguments(body), forwarded=call.forwarded
+            body.name, agent_arguments(body), forwarded=call.forwarded
         )
     )
 
@@ -140,6 +146,10 @@ async def state_shown(hosted: HostedAgent) -> StateShown:
             "control",
             "control_arm",
             "min_share",
+            "share_bounds",
+            "retention",
+            "sticky",
+            "shadow",
             "reward_within",
             "default_reward",
             "on_duplicate",
@@ -149,15 +159,42 @@ async def state_shown(hosted: HostedAgent) -> StateShown:
     return StateShown(name=hosted.name, **{**chosen, **asdict(state), "arms": arms})
 
 
-def _agent_arguments(body: NewAgent) -> dict[str, Any]:
+@OPERATIONS.post(
+    "/v1/agents/{name}/settings",
+    Scope.ADMIN,
+    answer=SettingsChanged,
+    body=SettingsBody,
+    example={"control": 0.1},
+    answer_example={"changes": {"control": [0.05, 0.1]}},
+)
+async def change_settings(call: Call) -> SettingsChanged:
+    """Change settings of an agent, as a record in its ledger."""
+    body: SettingsBody = call.body
+    arguments = {name: getattr(body, name) for name in body.__struct_fields__}
+    if body.context is not None:
+        arguments["context"] = {name: _field(kind) for name, kind in body.context.items()}
+    if body.shadow is not None:
+        arguments["shadow"] = [_named(one) for one in body.shadow]
+    hosted = await call.agent()
+    changes = await hosted.change(lambda agent: agent.change(**arguments))
+    return SettingsChanged(changes=changes)
+
+
+def agent_arguments(body: NewAgent) -> dict[str, Any]:
     """The arguments of `Agent`."""
     arguments = {name: getattr(body, name) for name in body.__struct_fields__ if name != "name"}
     arguments = {name: value for name, value in arguments.items() if value is not None}
     if body.context is not None:
         arguments["context"] = {name: _field(kind) for name, kind in body.context.items()}
-    if isinstance(body.policy, PolicyChoice):
-        arguments["policy"] = (body.policy.id, body.policy.parameters)
+    if body.policy is not None:
+        arguments["policy"] = _named(body.policy)
+    if body.shadow is not None:
+        arguments["shadow"] = [_named(one) for one in body.shadow]
     return arguments
+
+
+def _named(policy: str | PolicyChoice) -> Any:
+    return policy if isinstance(policy, str) else (policy.id, policy.parameters)
 
 
 def _field(kind: Any) -> Any:

@@ -13,6 +13,7 @@ from tidepull.service.messages import (
     ChooseBody,
     DecisionMade,
     DecisionsMade,
+    RecordBody,
     RewardAnswer,
     RewardBatch,
     RewardBody,
@@ -111,6 +112,27 @@ async def choose_batch(call: Call) -> DecisionsMade:
     return DecisionsMade(decisions=[_decision_shown(decision) for decision in decisions])
 
 
+@OPERATIONS.post(
+    "/v1/agents/{name}/record",
+    Scope.DECIDE,
+    answer=DecisionMade,
+    body=RecordBody,
+    example={"context": {"device": "phone"}, "arm": "green", "reward": 1.0},
+    answer_example={**_DECISION, "propensity": 1.0, "group": "imported"},
+)
+async def record(call: Call) -> DecisionMade:
+    """Learn from a decision that was made elsewhere, such as by the present rule."""
+    body: RecordBody = call.body
+    arguments = {
+        name: getattr(body, name) for name in ("reward", "propensity", "subject", "at", "id")
+    }
+    hosted = await call.agent()
+    decision = await hosted.change(lambda agent: agent.record(body.context, body.arm, **arguments))
+    call.service.metrics.decided(call.name)
+    call.service.schedule_upkeep(hosted)
+    return _decision_shown(decision)
+
+
 def _key(call: Call) -> str | None:
     header = call.headers.get(b"idempotency-key")
     if header is None:
@@ -124,7 +146,15 @@ def _key(call: Call) -> str | None:
 
 
 def _request(body: ChooseBody, key: str | None, caller: Caller) -> Request:
-    return Request(body.context, body.arms, body.subject, body.at, key or body.id, caller=caller)
+    return Request(
+        body.context,
+        body.arms,
+        body.subject,
+        body.at,
+        key or body.id,
+        caller=caller,
+        baseline=body.baseline,
+    )
 
 
 def _decision_shown(decision: Decision) -> DecisionMade:
@@ -200,7 +230,9 @@ async def rewards(call: Call) -> RewardsTaken:
 
 
 def _reward_ahead(agent: ServedAgent, body: RewardBody, caller: Caller) -> tuple[bool, int]:
-    return agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key, caller=caller)
+    return agent.reward_ahead(
+        body.id, body.reward, at=body.at, key=body.key, caller=caller, also=body.also
+    )
 
 
 def _take_all(agent: ServedAgent, bodies: list[RewardBody], caller: Caller) -> list[Step]:

@@ -16,6 +16,8 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from tidepull.agent import table
+from tidepull.agent.agent import Agent
+from tidepull.agent.breakdown import arm_rates
 from tidepull.agent.insight import Insight, alarms
 from tidepull.agent.lift import Lift, lift_of
 from tidepull.agent.log import DecisionLog
@@ -24,11 +26,15 @@ from tidepull.agent.records import DecisionGroup
 from tidepull.errors import InputError
 from tidepull.service.auth import Scope
 from tidepull.service.messages import (
+    ArmRateShown,
+    BreakdownShown,
     HeatmapShown,
     HistoryShown,
     LiftPoint,
     LiftShown,
     ReportShown,
+    ShadowShown,
+    ShadowsShown,
     WaitingShown,
 )
 from tidepull.service.operations import Call, Operations
@@ -42,12 +48,20 @@ When = Annotated[
 
 
 class LiftQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Of decisions since a moment, with an interval of that level; `points`: also as it grew, at so
-    many moments."""
+    """Of decisions since a moment, with intervals of that level; `points`: also as it grew, at so
+    many moments; `outcome`: of an outcome that was reported beside the reward."""
 
     since: When | None = None
     level: Annotated[float, Meta(gt=0, lt=1)] = 0.95
     points: Annotated[int, Meta(ge=0, le=100)] = 0
+    outcome: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+
+
+class BreakdownQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """By the values of a field of the context, of decisions since a moment."""
+
+    field: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
+    since: When | None = None
 
 
 class HistoryQuery(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -71,7 +85,9 @@ _TYPES = {
     "parquet": b"application/vnd.apache.parquet",
 }
 _LIFT = {
-    "words": "12.5% more reward than the control (95% interval 3.1 to 21.9).",
+    "words": "12.5% more reward than random arms (95% sure at every look: 3.1 to 21.9; at a single "
+    "planned look: 6.7 to 18.3).",
+    "significant": True,
     "known": True,
     "level": 0.95,
     "gain": 0.02,
@@ -84,8 +100,13 @@ _LIFT = {
     "control": 0.16,
     "n_policy": 9500,
     "n_control": 500,
+    "against": "random arms",
     "blocks": 48,
-    "has_control": True,
+    "fixed_low": 0.011,
+    "fixed_high": 0.029,
+    "fixed_relative_low": 0.067,
+    "fixed_relative_high": 0.183,
+    "of": "reward",
 }
 _REPORT = {
     "words": "17 decisions since 01 June 2026, ...",
@@ -96,6 +117,7 @@ _REPORT = {
     "beliefs": [],
     "changes": [],
     "lift": _LIFT,
+    "outcomes": [],
     "alarms": [],
 }
 _LINE = {
@@ -145,7 +167,8 @@ async def explain(call: Call) -> ReportShown:
         name: getattr(report, name)
         for name in ("status", "chances", "when", "next", "beliefs", "changes", "alarms")
     }
-    return ReportShown(words=str(report), lift=lift_shown(report.lift), **shown)
+    outcomes = [lift_shown(one) for one in report.outcomes]
+    return ReportShown(words=str(report), lift=lift_shown(report.lift), outcomes=outcomes, **shown)
 
 
 @OPERATIONS.get(
@@ -158,13 +181,56 @@ async def lift(call: Call) -> LiftShown:
 
     def measured(insight: Insight) -> LiftShown:
         since = _moment(insight, query.since)
-        shown = lift_shown(insight.lift(since, query.level))
+        shown = lift_shown(insight.lift(since, query.level, query.outcome))
         if query.points:
-            grown = _growth(insight, since, query.level, query.points)
+            grown = _growth(insight, since, query)
             shown.history = [_point(until, lift) for until, lift in grown]
         return shown
 
     return await hosted.query_log(measured)
+
+
+@OPERATIONS.get(
+    "/v1/agents/{name}/shadows",
+    Scope.READ,
+    answer=ShadowsShown,
+    answer_example={
+        "shadows": [
+            {
+                "words": "lin-ts would choose another arm in 20% of 17 decisions (...).",
+                "policy": "lin-ts",
+                "decisions": 17,
+                "disagreement": 0.2,
+                "shares": {"blue": [0.4, 0.6]},
+                "known": False,
+                "significant": False,
+                "value": None,
+                "own": None,
+                "gain": None,
+                "low": None,
+                "high": None,
+                "unsupported": 0.0,
+                "effective": 15.0,
+                "needed": 4000,
+                "level": 0.95,
+            }
+        ]
+    },
+)
+async def shadows(call: Call) -> ShadowsShown:
+    """What the candidates of the setting `shadow` would have chosen and earned."""
+    hosted = await call.agent()
+    reports = await hosted.aside(Agent.shadows)
+    shown = [
+        ShadowShown(
+            words=str(report),
+            known=report.known,
+            significant=report.significant,
+            **_finite(asdict(report)),
+        )
+        for report in reports
+    ]
+    return ShadowsShown(shadows=shown)
 
 
 @OPERATIONS.get(
@@ -186,6 +252,42 @@ async def history(call: Call) -> HistoryShown:
         return _series(insight, since, until, query.bins)
 
     return msgspec.convert(await hosted.query_log(drawn), HistoryShown)
+
+
+@OPERATIONS.get(
+    "/v1/agents/{name}/breakdown",
+    Scope.READ,
+    answer=BreakdownShown,
+    query=BreakdownQuery,
+    answer_example={
+        "field": "device",
+        "fields": ["device"],
+        "rows": [
+            {
+                "value": "phone",
+                "arm": "blue",
+                "decisions": 17,
+                "rewarded": 12,
+                "mean": 0.25,
+                "low": 0.09,
+                "high": 0.53,
+            }
+        ],
+    },
+)
+async def breakdown(call: Call) -> BreakdownShown:
+    """Rewards of each arm with intervals, in all or by the values of a context's field."""
+    query: BreakdownQuery = call.query
+    hosted = await call.agent()
+
+    def counted(insight: Insight) -> BreakdownShown:
+        rates = arm_rates(insight, query.field, _moment(insight, query.since))
+        schema = insight.state.learning.schema
+        fields = [] if schema is None else [f for f in schema.fields if f not in schema.private]
+        rows = [ArmRateShown(**_finite(asdict(rate))) for rate in rates]
+        return BreakdownShown(field=query.field, fields=fields, rows=rows)
+
+    return await hosted.query_log(counted)
 
 
 @OPERATIONS.get(
@@ -260,7 +362,9 @@ def _moment(insight: Insight, moment: str | None) -> float | None:
 
 def lift_shown(lift: Lift) -> LiftShown:
     """As it goes over the wire: JSON has no NaN."""
-    return LiftShown(words=str(lift), known=lift.known, **_finite(asdict(lift)))
+    return LiftShown(
+        words=str(lift), known=lift.known, significant=lift.significant, **_finite(asdict(lift))
+    )
 
 
 def _point(until: float, lift: Lift) -> LiftPoint:
@@ -354,17 +458,20 @@ def _waiting(insight: Insight, now: float) -> dict[str, Any]:
 
 
 def _heatmap(insight: Insight) -> dict[str, Any]:
-    """The best arm of every hour of the week over the last four weeks, its share of the policy's
-    draws, and by how much that is more than the second best's (null: nothing was decided then)."""
+    """The arm that is surely best in every hour of the week, by the rule of `explain`; its share of
+    the policy's draws over the last four weeks, and by how much that is more than the second best's
+    (null: no arm surely is, or nothing was decided then)."""
     insight.log()
-    week = insight.week()
+    week, sure = insight.week(), insight.best_of_week()
     open_arms = list(insight.open)
     shares = week[:, :, open_arms]
-    known: BoolArray = np.asarray(~np.isnan(shares).any(axis=2))
-    ranked = np.sort(np.nan_to_num(shares), axis=2)
-    best = np.argmax(np.nan_to_num(shares), axis=2)
-    share = ranked[:, :, -1]
-    margin = share - (ranked[:, :, -2] if len(open_arms) > 1 else 0.0)
+    places = {place: n for n, place in enumerate(open_arms)}
+    best = np.array([[places.get(arm, -1) for arm in day] for day in sure.tolist()])
+    known: BoolArray = np.asarray(~np.isnan(shares).any(axis=2)) & (best >= 0)
+    shares = np.nan_to_num(shares)
+    share = np.take_along_axis(shares, np.maximum(best, 0)[:, :, None], axis=2)[:, :, 0]
+    others = np.where(np.arange(len(open_arms)) == best[:, :, None], 0.0, shares)
+    margin = np.maximum(share - others.max(axis=2), 0.0)
     labels = [insight.open[place] for place in open_arms]
     return {
         "weekdays": list(WEEKDAYS),
@@ -377,16 +484,13 @@ def _heatmap(insight: Insight) -> dict[str, Any]:
     }
 
 
-def _growth(
-    insight: Insight, since: float | None, level: float, points: int
-) -> list[tuple[float, Lift]]:
+def _growth(insight: Insight, since: float | None, query: LiftQuery) -> list[tuple[float, Lift]]:
     """The gain over the control up to each of some moments, the last of which is now."""
-    log = insight.log()
-    log = log if since is None else log.since(since)
+    log, against = insight.compared(since, query.outcome)
     if not len(log):
         return []
-    ends = np.linspace(float(log.at.min()), float(log.at.max()), points + 1)[1:]
-    return [(float(end), lift_of(log.where(log.at <= end), level)) for end in ends]
+    ends = np.linspace(float(log.at.min()), float(log.at.max()), query.points + 1)[1:]
+    return [(float(end), lift_of(log.where(log.at <= end), query.level, against)) for end in ends]
 
 
 def _plain(values: FloatArray) -> list[float | None]:

@@ -1,0 +1,214 @@
+"""`tidepull apply agents.toml`: agents as code."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typer import Argument, Option
+
+from tidepull.cli.console import say
+from tidepull.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from tidepull.service.messages import NewAgent
+
+FIXED = ("policy", "timezone", "on_duplicate")
+"""Settings of the file that are compared, and cannot change this way."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """A change in words, and the call that makes it."""
+
+    words: str
+    make: Callable[[], Any]
+
+
+def apply(
+    file: Path = Argument(
+        metavar="FILE", help="TOML with a table for each agent: arms, context and other settings."
+    ),
+    db: Path = Option(
+        None, "--db", metavar="DIR", help="A directory of agents, instead of a running service."
+    ),
+    url: str = Option(
+        "http://127.0.0.1:8000", "--url", envvar="TIDEPULL_URL", help="Address of the service."
+    ),
+    token_file: Path = Option(
+        None, "--token-file", help="File with the token. Default: the variable TIDEPULL_TOKEN."
+    ),
+    dry_run: bool = Option(False, "--dry-run", help="Only say what would change."),
+) -> None:
+    """Make agents that are missing, and change the others to what a file says.
+
+    Arms that the file does not list are retired, retired ones that it lists come back, and fields
+    of contexts that it does not list are dropped. Settings that it leaves out stay as they are.
+    """
+    wanted = read_agents(file)
+    with _directory(db) if db is not None else _service(url, token_file) as target:
+        plans = {name: planned(target, body) for name, body in wanted.items()}
+        for name, changes in plans.items():
+            for change in changes:
+                say(f"{name}: {change.words}")
+                if not dry_run:
+                    change.make()
+        if not any(plans.values()):
+            say("nothing to change")
+
+
+def read_agents(file: Path) -> dict[str, NewAgent]:
+    """The agents of a file, checked."""
+    try:
+        import msgspec
+
+        from tidepull.service.messages import NewAgent
+    except ModuleNotFoundError:
+        raise MissingExtraError("tidepull apply", "serve") from None
+    try:
+        tables = tomllib.loads(file.read_text())
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: {error}") from None
+    found = {}
+    for name, table in tables.items():
+        try:
+            fields = table if isinstance(table, dict) else {}
+            found[name] = msgspec.convert({**fields, "name": name}, NewAgent)
+        except msgspec.ValidationError as error:
+            raise InputError(f"{file}: agent '{name}': {error}") from None
+    return found
+
+
+def planned(target: _Directory | _Service, body: NewAgent) -> list[PlannedChange]:
+    """What must change so that an agent is as the file says."""
+    from tidepull.agent.settings import CHANGEABLE, plain_settings
+    from tidepull.service.handlers.agents import agent_arguments
+
+    arguments = agent_arguments(body)
+    state = target.state(body.name)
+    if state is None:
+        words = f"make it, with arms {', '.join(body.arms)}"
+        return [PlannedChange(words, lambda: target.create(body, arguments))]
+    plain = json.loads(json.dumps(plain_settings(arguments)))
+    for name in FIXED:
+        if name in plain and plain[name] != state[name]:
+            raise InputError(
+                f"agent '{body.name}': {name} is {state[name]!r} and cannot become {plain[name]!r} "
+                "by apply" + ("; see tidepull agent FILE upgrade" if name == "policy" else "")
+            )
+    agent = target.agent(body.name)
+    changes = list(_arm_changes(agent, dict(plain["arms"]), state["arms"]))
+    settings = {
+        name: plain[name] for name in CHANGEABLE if name in plain and plain[name] != state[name]
+    }
+    for name, value in settings.items():
+        changes.append(
+            PlannedChange(
+                f"{name}: {json.dumps(state[name])} -> {json.dumps(value)}",
+                partial(agent.change, **{name: value}),
+            )
+        )
+    return changes
+
+
+def _arm_changes(agent: Any, wanted: dict[str, Any], arms: list[Any]) -> Iterator[PlannedChange]:
+    """Arms to add first, so that one is always left."""
+    present = {arm["label"] for arm in arms if not arm["retired"]}
+    for label, features in wanted.items():
+        if label not in present:
+            yield PlannedChange(f"add arm '{label}'", partial(agent.add, label, features))
+    for label in sorted(present - wanted.keys()):
+        yield PlannedChange(f"retire arm '{label}'", partial(agent.retire, label))
+
+
+class _Directory:
+    """Agents as files."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._open: dict[str, Any] = {}
+
+    def agent(self, name: str) -> Any:
+        """The agent of that name."""
+        from tidepull.agent.agent import Agent
+
+        if name not in self._open:
+            self._open[name] = Agent(self._root / f"{name}.db", training="manual")
+        return self._open[name]
+
+    def state(self, name: str) -> dict[str, Any] | None:
+        """Where it stands; None: there is no such agent."""
+        if not (self._root / f"{name}.db").is_file():
+            return None
+        agent = self.agent(name)
+        state = json.loads(json.dumps({**asdict(agent.settings), **asdict(agent.state())}))
+        state["arms"] = [{"label": label, "retired": retired} for label, retired in state["arms"]]
+        return dict(state)
+
+    def create(self, body: NewAgent, arguments: dict[str, Any]) -> None:
+        """Make an agent."""
+        from tidepull.agent.agent import Agent
+
+        self._root.mkdir(parents=True, exist_ok=True)
+        path = self._root / f"{body.name}.db"
+        self._open[body.name] = Agent(path, training="manual", **arguments)
+
+    def close(self) -> None:
+        """Let others have the agents."""
+        for agent in self._open.values():
+            agent.close()
+
+
+class _Service:
+    """Agents of a running service."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._names = client.agents()
+
+    def agent(self, name: str) -> Any:
+        """The agent of that name."""
+        return self._client.agent(name)
+
+    def state(self, name: str) -> dict[str, Any] | None:
+        """Where it stands; None: there is no such agent."""
+        return dict(self.agent(name).state()) if name in self._names else None
+
+    def create(self, body: NewAgent, _: dict[str, Any]) -> None:
+        """Make an agent."""
+        from msgspec import to_builtins
+
+        settings = to_builtins(body)
+        self._client.create(settings.pop("name"), **settings)
+
+
+@contextmanager
+def _directory(root: Path) -> Iterator[_Directory]:
+    target = _Directory(root)
+    try:
+        yield target
+    finally:
+        target.close()
+
+
+@contextmanager
+def _service(url: str, token_file: Path | None) -> Iterator[_Service]:
+    from os import environ
+
+    from tidepull.agent.client import Client
+
+    token = environ.get("TIDEPULL_TOKEN")
+    if token_file is not None:
+        if not token_file.is_file():
+            raise InputError(f"--token-file: there is no file {token_file}")
+        token = token_file.read_text().strip()
+    with Client(url.split(","), token=token) as client:
+        yield _Service(client)
