@@ -211,7 +211,7 @@ class CommandHandler:
             told["gone"] = max(0, state.decisions - count - self._count_erased())
             self.settings, self.unsaved = settings, True
             _LOG.warning(
-                "%s: %s was made anew from %d decisions (%d earlier ones are gone)",
+                "%s: %s was rebuilt from %d decisions (%d earlier ones are gone)",
                 self._where, settings.policy, count, told["gone"],
             )  # fmt: skip
             record = self._append(Kind.UPGRADE, moment, body=json.dumps(told).encode())

@@ -31,8 +31,8 @@ _LOG = logging.getLogger("tidepull")
 FORMAT = 1
 
 SLICES_OF_A_CALL = 2
-"""Slices of upkeep that a decision or a reward leaves to the background, or else to the next call:
-at most 0.3 ms with `tide`."""
+"""Slices of upkeep that a decision or a reward leaves to the background, or else to the next call.
+Work that replays arriving rewards must be quicker than they come."""
 
 
 @dataclass(frozen=True, slots=True)

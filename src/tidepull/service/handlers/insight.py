@@ -51,7 +51,7 @@ class LiftQuery(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class HistoryQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """From a moment to another one, in so many bins."""
+    """A range of time, and the number of bins."""
 
     since: When | None = None
     until: When | None = None
@@ -175,7 +175,7 @@ async def lift(call: Call) -> LiftShown:
     answer_example=_HISTORY,
 )
 async def history(call: Call) -> HistoryShown:
-    """Decisions and rewards over time, by arm and by who chose, for charts."""
+    """Decisions and rewards over time, by arm and by group, for charts."""
     query: HistoryQuery = call.query
     hosted = await call.agent()
 
