@@ -277,9 +277,9 @@ def changes_table() -> str:
     without = float(np.nanmedian([row["waited_s"] for row in rows]))
     return (
         f"{len(rows)} minutes, {total:,.0f} decisions, {counts['exports']:.0f} exports, "
-        f"{counts['growths']:.0f} new arms, {counts['upgrades']:.0f} agents made anew, "
+        f"{counts['growths']:.0f} new arms, {counts['upgrades']:.0f} agents rebuilt, "
         f"{errors:.0f} errors; {used:.2f} ms of processor time for a decision with all of that. "
-        f"In a minute the loop could have run for {without:.0f} s and had no core. {said}."
+        f"In a minute the loop could have run for {without:.0f} s and had no core. {said.partition(';')[0]}."
     )
 
 
