@@ -18,7 +18,6 @@ import numpy as np
 
 import tidepull
 from manual.writing import between
-from research.benchmarks.machine import describe
 
 ROOT = Path(__file__).parents[1]
 CSV = ROOT / "research" / "results" / "front.csv"
@@ -78,7 +77,7 @@ def write() -> None:
     seeds = sorted({int(row["seed"]) for row in rows})
     packages = ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES)
     played = f"{HORIZON:,} rounds, seeds {seeds[0]} to {seeds[-1]} ({len(seeds)})"
-    said = f"{played}; {describe()}, {packages}."
+    said = f"{played}; tidepull {tidepull.__version__}, {packages}."
     between(ROOT / "README.md", "front", "\n".join([*lines, "", said]))
 
 

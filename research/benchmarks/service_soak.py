@@ -2,7 +2,8 @@
 minute.
 
     python -m research.benchmarks.service_soak [--minutes 30] [--agents 50] [--rate 40]
-    python -m research.benchmarks.service_soak --table
+    python -m research.benchmarks.service_soak --changes --minutes 10
+    python -m research.benchmarks.service_soak [--changes] --table
 
 One agent in five is `tide`, the others `bernoulli-ts`. Visits come at random moments, `--rate` a
 second in all: a decision, and its reward a little later; one in twenty is a batch of 20. Every
@@ -11,8 +12,9 @@ machine stood still (the generator's own clock jumped by more than half a second
 `stood_still_s`, and answers that were under way are not timed. Latency beside other work says
 little of the server, so its own share is kept too: `processor_ms` that it used for a decision (with
 its reward, upkeep and looks), and `waited_s`, the seconds in a minute that it could have run and
-had no core. Writes research/results/service_soak.csv; `--table` writes
-docs/figures/service_soak.svg and the table of docs/service.md.
+had no core. With `--changes`, every two seconds an agent is exported and gets two more arms, and an
+agent of an earlier release is opened. Writes research/results/service_soak.csv (with `--changes`
+service_soak_changes.csv); `--table` writes docs/figures/service_soak.svg and docs/service.md.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import csv
+import itertools
 import json
 import os
 import random
@@ -32,9 +35,12 @@ import numpy as np
 
 from research.benchmarks.machine import describe
 from research.benchmarks.regret_rows import ROOT, write_between
+from research.benchmarks.service_waiting import write_old_agent
 from research.benchmarks.wire import Connection, request
 
 OUT = ROOT / "research" / "results" / "service_soak.csv"
+CHANGES = ROOT / "research" / "results" / "service_soak_changes.csv"
+CHANGE, CHANGE_INTERVAL = ("export", "growth", "upgrade"), 2.0
 FIGURE = ROOT / "docs" / "figures" / "service_soak.svg"
 LOOKS = ("state", "explain", "lift", "history", "heatmap", "waiting")
 FIELDS = {"device": ["phone", "desktop"], "age": "number", "member": "boolean"}
@@ -52,6 +58,7 @@ class Soak:
         self.errors = self.decisions = self.reconnected = 0
         self.stood_still, self.last_jump = 0.0, 0.0
         self.used = self.waited = 0.0
+        self.changes = False
         self._idle: list[Connection] = []
 
     async def ask(self, kind: str, method: str, path: str, body: Any = None) -> Any:
@@ -128,6 +135,46 @@ class Soak:
             path = f"/v1/agents/{self.rng.choice(self.names)}/{self.rng.choice(LOOKS)}"
             await self.ask("look", "GET", path)
 
+    async def changing(self) -> None:
+        """Exports, more arms than there is room for, and agents of an earlier release, in turn."""
+        for turn in itertools.count():
+            await asyncio.sleep(CHANGE_INTERVAL)
+            path = f"/v1/agents/{self.names[turn % len(self.names)]}"
+            await self.fetch("export", f"{path}/export")
+            for n in range(2):
+                body = {"op": "add", "label": f"arm {turn} {n}"}
+                await self.ask("growth", "POST", f"{path}/arms", body)
+            await self.upgrade(f"old{turn}")
+
+    async def fetch(self, kind: str, path: str) -> None:
+        """Ask for a file; whether it comes whole counts."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.service.port)
+        head = f"GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer "
+        started = time.perf_counter()
+        writer.write(f"{head}{self.service.token}\r\n\r\n".encode())
+        answer, _, data = (await reader.read()).partition(b"\r\n\r\n")
+        writer.close()
+        self.took.setdefault(kind, []).append(time.perf_counter() - started)
+        length = int(answer.lower().partition(b"content-length: ")[2].split()[0])
+        self.errors += not answer.startswith(b"HTTP/1.1 200") or len(data) != length
+
+    async def upgrade(self, name: str) -> None:
+        """An agent of an earlier release is opened; its requests are refused until it is ready."""
+        await asyncio.to_thread(write_old_agent, self.service.root / f"{name}.db", "lin-ts")
+        started = time.perf_counter()
+        while True:
+            status, answer = await asyncio.to_thread(
+                self.service.ask, "POST", f"/v1/agents/{name}/choose", {"context": {}}
+            )
+            if status == 200:
+                break
+            if status != 503 or "is being made anew" not in answer["detail"]:
+                self.errors += 1
+                print("upgrade", status, answer, flush=True)
+                return
+            await asyncio.sleep(0.05)
+        self.took.setdefault("upgrade", []).append(time.perf_counter() - started)
+
     async def watching(self) -> None:
         """Does the machine stand still?"""
         while True:
@@ -156,7 +203,7 @@ class Soak:
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """Keep what is known so far."""
-        with OUT.open("w", newline="") as handle:
+        with (CHANGES if self.changes else OUT).open("w", newline="") as handle:
             said = f"{len(self.names)} agents, {self.rate:g} visits a second, beside other work"
             handle.write(f"# {said}; {describe()}\n")
             writer = csv.DictWriter(handle, list(rows[0]))
@@ -167,6 +214,8 @@ class Soak:
         """All minutes."""
         await self.made()
         others = [asyncio.create_task(self.looking()), asyncio.create_task(self.watching())]
+        if self.changes:
+            others.append(asyncio.create_task(self.changing()))
         under_way: set[asyncio.Task[None]] = set()
         rows, end = [], time.perf_counter()
         for minute in range(minutes):
@@ -188,13 +237,14 @@ class Soak:
     def row(self, minute: int) -> dict[str, Any]:
         """What this minute was like; the next one begins."""
         row: dict[str, Any] = {"minute": minute, "decisions": self.decisions, "errors": self.errors}
-        for kind in ("decision", "batch of 20", "reward", "look"):
+        for kind in ("decision", "batch of 20", "reward", "look", *(CHANGE * self.changes)):
             took = 1000 * np.array(self.took.get(kind, [np.nan]))
             name = kind.replace(" ", "_")
             row[f"{name}_p50_ms"], row[f"{name}_p99_ms"] = np.round(
                 np.quantile(took, [0.5, 0.99]), 2
             ).tolist()
         row |= {"memory_mb": round(self.memory(), 1), "stood_still_s": round(self.stood_still, 1)}
+        row |= {f"{kind}s": len(self.took.get(kind, ())) for kind in CHANGE * self.changes}
         row["reconnected"], self.reconnected = self.reconnected, 0
         used, waited = self.spent()
         row |= {
@@ -205,11 +255,32 @@ class Soak:
         return row
 
 
-def soaked(agents: int, rate: float, minutes: int) -> list[dict[str, Any]]:
+def soaked(agents: int, rate: float, minutes: int, changes: bool) -> list[dict[str, Any]]:
     from tests.integration.service.running import running
 
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as service:
-        return asyncio.run(Soak(service, agents, rate).run(minutes))
+        soak = Soak(service, agents, rate)
+        soak.changes = changes
+        return asyncio.run(soak.run(minutes))
+
+
+def changes_table() -> str:
+    """What the committed result with changes says."""
+    with CHANGES.open() as handle:
+        said = handle.readline().lstrip("# ").strip()
+        rows = [
+            {name: float(value) for name, value in row.items()} for row in csv.DictReader(handle)
+        ]
+    counts = {name: sum(row[name] for row in rows) for name in (f"{kind}s" for kind in CHANGE)}
+    total, errors = sum(row["decisions"] for row in rows), sum(row["errors"] for row in rows)
+    used = float(np.nanmedian([row["processor_ms"] for row in rows]))
+    without = float(np.nanmedian([row["waited_s"] for row in rows]))
+    return (
+        f"{len(rows)} minutes, {total:,.0f} decisions, {counts['exports']:.0f} exports, "
+        f"{counts['growths']:.0f} new arms, {counts['upgrades']:.0f} agents made anew, "
+        f"{errors:.0f} errors; {used:.2f} ms of processor time for a decision with all of that. "
+        f"In a minute the loop could have run for {without:.0f} s and had no core. {said}."
+    )
 
 
 def table() -> str:
@@ -284,13 +355,19 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=50)
     parser.add_argument("--rate", type=float, default=40.0)
     parser.add_argument(
+        "--changes", action="store_true", help="also export, add arms, and upgrade agents"
+    )
+    parser.add_argument(
         "--table", action="store_true", help="write the table of docs/service.md, load nothing"
     )
     given = parser.parse_args()
     if given.table:
-        write_between(ROOT / "docs" / "service.md", "soak", table())
+        if given.changes:
+            write_between(ROOT / "docs" / "service.md", "changes", changes_table())
+        else:
+            write_between(ROOT / "docs" / "service.md", "soak", table())
         return
-    soaked(given.agents, given.rate, given.minutes)
+    soaked(given.agents, given.rate, given.minutes, given.changes)
 
 
 if __name__ == "__main__":

@@ -510,7 +510,8 @@ def keep(ledger: str, rows: list[dict[str, Any]]) -> None:
     """Write rows down in the place of earlier ones of the same ledger."""
     rows = [*(row for row in read() if row["ledger"] != ledger), *rows]
     with OUT.open("w", newline="") as handle:
-        handle.write(f"# {describe()}\n")
+        load = os.getloadavg()[1]
+        handle.write(f"# {load:.0f} processes wanted to run at a time; {describe()}\n")
         writer = csv.DictWriter(handle, COLUMNS)
         writer.writeheader()
         writer.writerows(sorted(rows, key=lambda row: row["ledger"], reverse=True))
@@ -530,7 +531,9 @@ def table() -> str:
             f"| {row['ledger']} | {row['held']} | {row['health_p99']} | {row['health_max']} | "
             f"{choose} | {row['bare_p99']} | {row['bare_max']} |"
         )
-    return "\n".join(lines)
+    with OUT.open() as handle:
+        said = handle.readline().lstrip("# ").strip()
+    return "\n".join([*lines, "", f"{said}."])
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tidepull._internal.warm_up import warm_up as warm_up
     from tidepull.agent import fields as fields
     from tidepull.agent.agent import Agent as Agent
+    from tidepull.agent.asynchronous import AsyncAgent as AsyncAgent
     from tidepull.agent.client import AsyncClient as AsyncClient
     from tidepull.agent.client import Client as Client
     from tidepull.agent.decisions import Decision as Decision
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "_internal.warm_up": ("warm_up",),
     "agent.agent": ("Agent",),
+    "agent.asynchronous": ("AsyncAgent",),
     "agent.decisions": ("Decision",),
     "agent.client": ("AsyncClient", "Client"),
     "encoders.torch": ("TorchEncoder", "input_width"),

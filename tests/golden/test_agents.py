@@ -56,7 +56,7 @@ def go_on(place: str, **given: Any) -> Agent:
 
 
 def upgrades(agent: Agent) -> list[str]:
-    return [line for line in agent.explain().changes if "made anew" in line]
+    return [line for line in agent.explain().changes if "rebuilt from" in line]
 
 
 @pytest.mark.parametrize("packed", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -765,20 +765,17 @@ class Agent:
         """
         commands = self._commands
         with self._lock:
-            stale = commands.state.stale
-            self._ready()
-            done = policy is None and stale
-            rebuild = None if done else commands.prepare_upgrade(policy)
-        if rebuild is not None:
-            try:
-                rebuild.catch_up(commands.ledger)
-                with self._lock:
-                    self._ready()
-                    record = commands.upgrade(policy, rebuild)
-            finally:
-                commands.state.upgrading = None
-            if record is not None:
-                commands.flush(record.seq)
+            self._ready(upgrade=False)
+            rebuild = commands.prepare_upgrade(policy)
+        try:
+            rebuild.catch_up(commands.ledger)
+            with self._lock:
+                self._ready(upgrade=False)
+                record = commands.upgrade(policy, rebuild)
+        finally:
+            commands.state.upgrading = None
+        if record is not None:
+            commands.flush(record.seq)
         self.save()
 
     @property
@@ -1322,7 +1319,7 @@ class Agent:
 
     # ---- inside
 
-    def _ready(self) -> None:
+    def _ready(self, *, upgrade: bool = True) -> None:
         if self._owner != os.getpid():
             raise LedgerError(
                 f"this agent was opened in process {self._owner}, this is process {os.getpid()}: "
@@ -1330,7 +1327,7 @@ class Agent:
             )
         if self._closed:
             raise LedgerError(f"the agent at {self._where} is closed; open it again")
-        self._commands.ensure_recovered()
+        self._commands.ensure_recovered(upgrade=upgrade)
 
     def _decision_of(self, pending: PendingDecision) -> Decision:
         record, commands = pending.record, self._commands

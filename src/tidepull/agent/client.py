@@ -61,7 +61,7 @@ class Client:
         Token of the service (`tidepull token`).
     timeout : float, default: 2.0
         Seconds within which a decision or a reward must be answered, repetitions included.
-    long_timeout : float, default: 60.0
+    long_timeout : float, default: 300.0
         The same for all other requests, such as making an agent or an export.
     retries : int, default: 4
         How often a request is repeated, where a repetition is safe.
@@ -95,7 +95,7 @@ class Client:
         *,
         token: str | None = None,
         timeout: float = 2.0,
-        long_timeout: float = 60.0,
+        long_timeout: float = 300.0,
         retries: int = 4,
         breaker: int = 5,
         cooldown: float = 5.0,
@@ -337,7 +337,7 @@ class AsyncClient:
         Token of the service (`tidepull token`).
     timeout : float, default: 2.0
         Seconds within which a decision or a reward must be answered, repetitions included.
-    long_timeout : float, default: 60.0
+    long_timeout : float, default: 300.0
         The same for all other requests, such as making an agent or an export.
     retries : int, default: 4
         How often a request is repeated, where a repetition is safe.
@@ -370,7 +370,7 @@ class AsyncClient:
         *,
         token: str | None = None,
         timeout: float = 2.0,
-        long_timeout: float = 60.0,
+        long_timeout: float = 300.0,
         retries: int = 4,
         breaker: int = 5,
         cooldown: float = 5.0,

@@ -27,7 +27,7 @@ from tidepull.agent.learning import shape_of
 from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.limits import require_affordable
 from tidepull.agent.loading import load_state, replay
-from tidepull.agent.rebuild import Rebuild, Spans, counts, is_within
+from tidepull.agent.rebuild import Pace, Rebuild, Spans, counts, is_within
 from tidepull.agent.records import (
     Choice,
     DecisionGroup,
@@ -172,8 +172,8 @@ class CommandHandler:
         again."""
         return self._broken or self.ledger.failed
 
-    def ensure_recovered(self) -> None:
-        """Before anything else: be sure of the state."""
+    def ensure_recovered(self, *, upgrade: bool = True) -> None:
+        """Before anything else: be sure of the state, and that its policy is of this release."""
         if self.dirty:
             self._broken = True  # until the state has been read
             if self.ledger.failed:
@@ -182,7 +182,7 @@ class CommandHandler:
             else:
                 self.flush()  # steps before the one that broke count, and must not be written after the state is read
             self.reload()
-        if self.state.stale:
+        if upgrade and self.state.stale:
             self.upgrade()
 
     def prepare_upgrade(self, policy: Named | None) -> Rebuild:
@@ -213,7 +213,7 @@ class CommandHandler:
             told["gone"] = max(0, state.decisions - count - self._count_erased())
             self._founding, self.unsaved = replace(self._founding, **settings.of_policy), True
             _LOG.warning(
-                "%s: %s was made anew from %d decisions (%d earlier ones are gone)",
+                "%s: %s was rebuilt from %d decisions (%d earlier ones are gone)",
                 self._where, settings.policy, count, told["gone"],
             )  # fmt: skip
             record = self._append(Kind.UPGRADE, moment, body=json.dumps(told).encode())
@@ -758,7 +758,13 @@ class CommandHandler:
     def replay_rollback(self, rollback: Rollback) -> AgentState:
         """The state as it was then, made beside the one that decides."""
         return load_state(
-            self._founding, self._salt, self.clock, self.ledger, rollback.erased, rollback.upto
+            self._founding,
+            self._salt,
+            self.clock,
+            self.ledger,
+            rollback.erased,
+            rollback.upto,
+            Pace(),
         )
 
     def roll_back(self, rollback: Rollback, state: AgentState) -> None:

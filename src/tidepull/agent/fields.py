@@ -680,7 +680,7 @@ def text_of(value: Any) -> str:
     text = str(value)
     if len(text) > _LONGEST_TEXT:
         raise FieldError(
-            f"is a text of {len(text):,} characters; at most {_LONGEST_TEXT:,} are taken"
+            f"is a string of {len(text):,} characters; at most {_LONGEST_TEXT:,} are taken"
         )
     return text
 

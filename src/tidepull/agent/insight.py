@@ -194,7 +194,7 @@ def drift(learning: Learning) -> list[str]:
         seen = learning.seen[name]
         if isinstance(field, Number | Timestamp) and seen[3] > OUTSIDE:
             said.append(
-                f"Field '{name}' is far outside its usual range in {seen[3]:.0%} of late decisions."
+                f"Field '{name}' is far outside its usual range in {seen[3]:.0%} of recent decisions."
             )
         elif (
             isinstance(field, Category | Tags)
@@ -388,7 +388,7 @@ def _describe_change(record: Any) -> str:
             "retire": "retired",
             "rename": "renamed",
             "replace": "replaced",
-            "describe": "described anew",
+            "describe": "new description",
         }[change["op"]]
         return f"arm '{change['label']}' {done}" + (
             f" {'by' if change['op'] == 'replace' else 'to'} '{change['to']}'"
@@ -398,7 +398,7 @@ def _describe_change(record: Any) -> str:
     if record.kind is Kind.UPGRADE:
         told = json.loads(record.body)
         gone = f"; {told['gone']:,} earlier ones were gone" if told["gone"] else ""
-        return f"{told['policy']} made anew from {told['decisions']:,} decisions{gone}"
+        return f"{told['policy']} rebuilt from {told['decisions']:,} decisions{gone}"
     if record.kind is Kind.SETTINGS:
         return "; ".join(
             words

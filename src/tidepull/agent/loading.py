@@ -7,7 +7,7 @@ import logging
 from tidepull import state as snapshots
 from tidepull.agent.clock import Clock
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.rebuild import Spans, is_within
+from tidepull.agent.rebuild import Pace, Spans, is_within
 from tidepull.agent.records import Kind
 from tidepull.agent.settings import AgentSettings
 from tidepull.agent.state import AgentState
@@ -23,6 +23,7 @@ def load_state(
     ledger: Ledger,
     erased: Spans,
     upto: int | None = None,
+    pace: Pace | None = None,
 ) -> AgentState:
     """The state after the records of a ledger up to a number (None: all): the newest sound
     snapshot, and what came after it once more. Where the policy is another one than it was, or of
@@ -51,7 +52,7 @@ def load_state(
         if not fits and state.rebuild_at <= seq:
             state.rebuild_at = 0
         state.erased = list(erased)
-        return replay(state, ledger, seq, upto)
+        return replay(state, ledger, seq, upto, pace)
     if ledger.read("whole") == "no":
         raise LedgerError(
             "no snapshot can be used, and early records are not there any more: restore a copy"
@@ -59,7 +60,7 @@ def load_state(
     state = AgentState(settings, salt, clock)
     begin(state, ledger, 0)
     state.erased = list(erased)
-    return replay(state, ledger, 0, upto)
+    return replay(state, ledger, 0, upto, pace)
 
 
 def begin(state: AgentState, ledger: Ledger, seq: int) -> None:
@@ -71,8 +72,16 @@ def begin(state: AgentState, ledger: Ledger, seq: int) -> None:
     state.rebuild_at = latest if current else 0
 
 
-def replay(state: AgentState, ledger: Ledger, after: int, upto: int | None = None) -> AgentState:
-    """Make the steps of some records."""
+def replay(
+    state: AgentState,
+    ledger: Ledger,
+    after: int,
+    upto: int | None = None,
+    pace: Pace | None = None,
+) -> AgentState:
+    """Make the steps of some records; `pace`: beside other threads."""
     for record in ledger.tail(after, upto):
         state.apply(record, ledger)
+        if pace is not None:
+            pace.rest()
     return state

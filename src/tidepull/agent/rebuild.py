@@ -7,6 +7,7 @@ takes the place of the other one (copy and swap).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from tidepull.agent.arms import Arms
@@ -20,6 +21,21 @@ Spans = Sequence[tuple[int, int]]
 
 CLOSE = 64
 """Records by which a replay may be behind when it is finished under the agent's lock."""
+
+
+class Pace:
+    """Rests as long as it works, a short time each, so that threads that decide get on."""
+
+    WORK = 0.002
+
+    def __init__(self) -> None:
+        self._begun = time.perf_counter()
+
+    def rest(self) -> None:
+        """A piece of work is done."""
+        if time.perf_counter() - self._begun > self.WORK:
+            time.sleep(self.WORK)
+            self._begun = time.perf_counter()
 
 
 def is_within(seq: int, spans: Spans) -> bool:
@@ -67,19 +83,21 @@ class Rebuild:
         replayed."""
         left = ledger.safe - self.position
         while left > CLOSE:
-            self.advance(ledger, ledger.safe)
+            self.advance(ledger, ledger.safe, Pace())
             behind, left = left, ledger.safe - self.position
             if left > behind / 2:
                 return
 
-    def advance(self, ledger: Ledger, upto: int) -> None:
-        """Replay records up to a number."""
+    def advance(self, ledger: Ledger, upto: int, pace: Pace | None = None) -> None:
+        """Replay records up to a number; `pace`: beside other threads."""
         if self._learning.policy is None:
             return
         for record in ledger.tail(self.position, upto):
             if not is_within(record.seq, self._erased):
                 self._apply(record, ledger)
             self.position = record.seq
+            if pace is not None:
+                pace.rest()
         self.position = max(self.position, upto)
 
     def finish(self, learning: Learning, decisions: int, slices: int) -> Learning:

@@ -284,7 +284,7 @@ def _features(value: Any, name: str, level: int) -> Iterator[tuple[str, float | 
     elif isinstance(value, str):
         if len(value) > LONGEST:
             raise FieldError(
-                f"has a text of {len(value):,} characters; at most {LONGEST:,} are taken"
+                f"has a string of {len(value):,} characters; at most {LONGEST:,} are taken"
             )
         yield f"{name}={value}", True
     elif value is not None:

@@ -34,8 +34,8 @@ FORMAT = 1
 LAST = 2**62  # a number that no record has
 
 SLICES_OF_A_CALL = 2
-"""Slices of upkeep that a decision or a reward leaves to the background, or else to the next call:
-at most 0.3 ms with `tide`."""
+"""Slices of upkeep that a decision or a reward leaves to the background, or else to the next call.
+Work that replays arriving rewards must be quicker than they come."""
 
 
 class AgentState:

@@ -125,7 +125,7 @@ def personalizer(
     policy: str = Option(
         None,
         "--policy",
-        help="Who learns, from ids of actions alone, such as tide (default: a linear model of their features).",
+        help="Policy that learns from ids of actions alone, such as tide (default: a linear model of their features).",
     ),
 ) -> None:
     """Make the agent of `tidepull serve --personalizer NAME` from Personalizer's logs: a warm
@@ -165,7 +165,7 @@ def upgrade(
         None, "--parameters", help="""Parameters of that policy, as '{"discount": 0.99}'."""
     ),
 ) -> None:
-    """Make the policy anew by replaying the ledger, ahead of the first call of a new release, or
+    """Rebuild the policy by replaying the ledger, ahead of the first call of a new release, or
     to change the policy."""
     from threading import Event, Thread
 

@@ -1,4 +1,4 @@
-"""`tidepull serve` and `tidepull token`: the decision service and who may ask it."""
+"""`tidepull serve` and `tidepull token`: the decision service and its access tokens."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def serve(
         metavar="FILE",
         help="Hashed tokens (default: tokens.json in the directory).",
     ),
-    insecure: bool = _option(False, "--insecure", help="Let anybody in; on loopback only."),
+    insecure: bool = _option(
+        False, "--insecure", help="Accept requests without a token; on loopback only."
+    ),
     quiet: bool = _option(False, "--quiet", help="No access log."),
     log: Path = _option(
         None, "--log", metavar="FILE", help="The access log, JSON lines (default: stderr)."
@@ -159,7 +161,9 @@ def new(
     scope: list[str] = Option(
         ..., "--scope", help="read, decide or admin (everything); may be repeated."
     ),
-    days: float = Option(None, "--days", min=0, help="Valid for so many days (default: for ever)."),
+    days: float = Option(
+        None, "--days", min=0, help="Days until the token expires. Default: never."
+    ),
     note: str = Option("", "--note", help="What it is for."),
     tokens: Path = _TOKENS,
 ) -> None:

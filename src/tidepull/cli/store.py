@@ -46,7 +46,7 @@ def check(
         for path in (*condition.orphans, *condition.leftovers):
             say(f"[yellow]left behind[/] {path}")
         if not condition.good and not remove:
-            say("the next sweep of the suite runs damaged trials again and writes its plan anew")
+            say("the next sweep of the suite runs damaged trials again and rewrites its plan")
     if not condition.good:
         raise Exit(1)
 

@@ -78,7 +78,7 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
     from `before`.
 
     A store that played a part of a suite (`--only`) is no reason to lose the rest; another text is
-    another suite.
+    another suite, and a trial of an earlier version of its policy is not what the plan asks for.
     """
     made = Archive(hardware=tuple(dict.fromkeys((*before.hardware, hardware))))
     known = {row.hash: row for rows in before.rows.values() for row in rows}
@@ -90,7 +90,8 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
             made.lost[suite] = before.lost.get(suite, {})
     for plan in plans:
         rows, lost = [], {}
-        for trial in asked_trials(plan, plans, everything):
+        asked = asked_trials(plan, plans, everything)
+        for trial in asked:
             row = found.get((plan.suite, trial.hash, trial.name, trial.setting))
             if row is None and trial.hash in known:
                 names: Any = {name: getattr(trial, name) for name in _NAMES}
@@ -100,20 +101,19 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
             else:
                 rows.append(replace(row, machine="", diagnostics={}))
         if before.texts.get(plan.suite) == plan.text:
-            told = {(row.hash, row.name, row.setting) for row in rows}
-            told |= {(hash, trial.name, trial.setting) for trial, hash in lost}
-            rows += [
-                row
-                for row in before.rows[plan.suite]
-                if (row.hash, row.name, row.setting) not in told
-            ]
+            told = {trial.id for trial in asked}
+            rows += [row for row in before.rows[plan.suite] if _id(row) not in told]
             lost |= {
                 (trial, hash): why
                 for (trial, hash), why in before.lost[plan.suite].items()
-                if (hash, trial.name, trial.setting) not in told
+                if trial.id not in told
             }
         made.rows[plan.suite], made.lost[plan.suite], made.texts[plan.suite] = rows, lost, plan.text
     return made
+
+
+def _id(row: Row) -> str:
+    return Planned(row.hash, row.problem, row.name, row.setting, row.seed, row.delay).id
 
 
 def write_archive(archive: Archive, folder: Path) -> None:

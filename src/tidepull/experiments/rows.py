@@ -203,7 +203,7 @@ def _read(data: bytes, path: str) -> Plan:
         return Plan(metadata[b"suite"].decode(), metadata[b"text"].decode(), trials, modules)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         raise StoreError(
-            f"the plan {path} is damaged; run the suite's sweep again to write it anew"
+            f"the plan {path} is damaged; run the suite's sweep again to rewrite it"
         ) from None
 
 

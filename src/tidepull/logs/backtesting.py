@@ -215,7 +215,7 @@ def usable(log: Log) -> tuple[Log, tuple[str, ...]]:
     if log.propensity is None:
         raise DataError(
             f"{source} has no propensities; name their column (--propensity), or say --uniform if "
-            "arms were as likely"
+            "all arms had equal probability"
         )
     unpaid, unknown = np.isnan(log.reward), np.isnan(log.propensity)
     keep = ~unpaid & ~unknown

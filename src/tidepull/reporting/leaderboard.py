@@ -27,14 +27,14 @@ from tidepull.reporting.tideline import (
 )
 
 SCORE = (
-    "0 is the specialist who knows how each world changes and has only its values to learn (in "
+    "0 is the specialist, which knows how each world changes and has only its values to learn (in "
     "shops and real streams the oracle), 1 is random arms; lower is "
     "better. The score is an interquartile mean over all trials, its interval resamples trials "
     "within each world, "
     '"mean" is the plain mean over worlds, and "ms a round" is processor time. A star: the best setting of a grid for '
     "each world, chosen in hindsight on these very trials, which flatters."
 )
-NOT_AHEAD = "No control has less regret beyond noise in any world."
+NOT_AHEAD = "No other policy has less regret beyond noise in any world."
 PROFILES = (
     "### How often it goes well\n\nThe share of trials whose score is at most x: further up and "
     "left is better.\n\n"
@@ -79,7 +79,7 @@ def _parts(frame: Frame, line: Tideline, command: str) -> Iterator[str]:
             line, board, [one.policy for one in board.standings if one.policy not in seen]
         )
         seen |= {one.policy for one in board.standings}
-    yield f"## Who plays\n\n{to_markdown(players_table(frame, line)).strip()}"
+    yield f"## Policies\n\n{to_markdown(players_table(frame, line)).strip()}"
     yield "## Where it was played\n\n" + "\n".join(
         f"- {said}" for said in provenance(frame, names=False)
     )

@@ -311,7 +311,7 @@ def _tables(found: Diagnosis) -> dict[str, Any]:
             "Measures of order",
             ("measure", "p by itself"),
             tuple((Cell(name), number(p, 3)) for name, p in measures),
-            "The least of so many is expected to be small; p above counts that in.",
+            "The smallest of several p-values is expected to be small; the p-value above is corrected for that.",
         ),
         "worth": _worth_table(found),
         "mixups": [mixup_table(mixup) for mixup in found.mixups],

@@ -50,10 +50,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 FROM_ORACLE = frozenset({"real streams", "shops", "real hours"})
 """Kinds whose lower line is the oracle: their structure is unknown, or not told."""
-CONTROLS = (
-    "best-fixed", "hour-table", "hour-weekend-table", "hour-weekday-table", "last-best", "hand-ts",
-    "hurdle-ts",
-)  # fmt: skip
 LOWER, UPPER = "specialist", "random"
 MOST_BOARDS = 4
 
@@ -239,8 +235,8 @@ def kinds_table(board: Board) -> Table:
 
 
 def ahead_table(frame: Frame, player: str = "tide") -> Table:
-    """Every world in which a control has less regret than the player beyond noise: the 95% interval
-    of their paired difference lies above 0."""
+    """Every world in which another policy has less regret than the player beyond noise: the 95%
+    interval of their paired difference lies above 0."""
     rows = []
     for study in frame.studies:
         own = study.group(player)
@@ -248,7 +244,7 @@ def ahead_table(frame: Frame, player: str = "tide") -> Table:
             continue
         regrets = dict(zip(own.worlds, own.regrets, strict=True))
         for group in study.groups:
-            if group.name not in CONTROLS:
+            if group.name in (player, UPPER, LOWER, "oracle"):
                 continue
             pairs = [
                 (regrets[world], regret)
@@ -268,8 +264,9 @@ def ahead_table(frame: Frame, player: str = "tide") -> Table:
                         Cell(f"{float(low):.1f} to {float(high):.1f}"),
                     )
                 )
-    columns = ("world", "control", "its regret", f"{player}'s", "difference, 95%")
-    return Table("tideline-ahead", f"Where a control is ahead of {player}", columns, tuple(rows))
+    columns = ("world", "policy", "its regret", f"{player}'s", "difference, 95%")
+    title = f"Where another policy is ahead of {player}"
+    return Table("tideline-ahead", title, columns, tuple(rows))
 
 
 def worlds_table(frame: Frame, board: Board) -> Table:
@@ -319,7 +316,7 @@ def hindsight_table(line: Tideline) -> Table:
                         ),
                     )
                 )
-    columns = ("policy", "one setting", "best of a grid", "settings", "worlds", "who leads there")
+    columns = ("policy", "one setting", "best of a grid", "settings", "worlds", "leader")
     return Table(
         "tideline-hindsight", "One setting, and the best in hindsight", columns, tuple(rows)
     )
@@ -339,7 +336,7 @@ def players_table(frame: Frame, line: Tideline) -> Table:
         if name in libraries
     )
     return Table(
-        "tideline-players", "Who plays", ("policy", "library", "what plays", "settings"), rows
+        "tideline-players", "Policies", ("policy", "library", "what plays", "settings"), rows
     )
 
 

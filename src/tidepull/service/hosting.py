@@ -249,7 +249,7 @@ class Hosting:
         try:
             await hosted.change(ServedAgent.upgrade)
         except TidepullError as error:
-            _LOG.error("agent %s could not be made anew: %s", hosted.name, error)
+            _LOG.error("agent %s could not be rebuilt: %s", hosted.name, error)
         finally:
             hosted.upgrading = False
             self._upgrades.pop(hosted.name, None)

@@ -222,7 +222,7 @@ def watch_service(service: Service) -> None:
         "Age of the last snapshot, of the agent with records since it and the oldest.",
         lambda: max((one.snapshot_age for one in agents() if one.agent.unsaved_records), default=0),
     )
-    gauge("upgrading_agents", "Agents being made anew.", lambda: sum(a.upgrading for a in agents()))
+    gauge("upgrading_agents", "Agents being rebuilt.", lambda: sum(a.upgrading for a in agents()))
     gauge("ready", "Whether /readyz says 200.", lambda: obstacle(service) is None)
     if store.remote:
         state = store.lease_state

@@ -43,6 +43,6 @@ def agent_obstacle(hosted: HostedAgent | None) -> str | None:
         return None
     done, of = hosted.agent.upgrading or (0, 0)
     return (
-        f"Agent {hosted.name!r} is being made anew for this release from its ledger: {done:,} of "
+        f"Agent {hosted.name!r} is being rebuilt for this release from its ledger: {done:,} of "
         f"{of:,} records."
     )

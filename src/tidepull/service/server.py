@@ -109,7 +109,7 @@ def _require_safe(config: ServerConfig, path: Path | None) -> None:
             raise ParameterError("--insecure and --tokens contradict each other: give one of them")
         if not is_loopback(config.host):
             raise ParameterError(
-                "--insecure lets anybody in, so it is for loopback only: use --host 127.0.0.1, or "
+                "--insecure accepts requests without a token, so it is for loopback only: use --host 127.0.0.1, or "
                 "tokens"
             )
     elif path is not None and not path.is_file():

@@ -45,7 +45,7 @@ class TideParameters(Parameters):
         ge=0,
         le=0.2,
     )
-    window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
+    window: int = parameter(2048, "past rounds kept for the structure search", ge=64, le=1_000_000)
 
     @property
     def structural(self) -> bool:

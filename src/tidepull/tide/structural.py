@@ -42,7 +42,7 @@ from tidepull.tide.models.structural import (
     Structure,
 )
 from tidepull.tide.parameters import STRUCTURAL
-from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
+from tidepull.types import BoolArray, Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
 REFITS = (8, 32, 128, 512)
 """Numbers of rewards after which units are fitted anew."""
@@ -58,8 +58,10 @@ _MOST_CROSSED = 8
 _LARGEST = 4_000_000
 """Numbers in the covariances of all models together; those at the end of the list are left out."""
 _ALPHA = 1e-5
-_NARROWEST, _WIDEST, _PLAYS = 0.4, 1.0, 2.0
-"""Least and largest factor on the width of draws, and c of `models/boldness.py`."""
+_WIDEST = 1.0
+"""Largest factor on the width of draws (`models/boldness.py`)."""
+_NARROWEST, _PLAYS = {False: 0.4, True: 0.25}, {False: 2.0, True: 0.5}
+"""Least factor, and c; smaller where all arms share weights, which every arm then tries out."""
 _LEAST_KNOWN = 1e-3
 """Rewards by which an arm is known at least; what its prior says is not counted among them."""
 _FEWEST_ZEROS = 0.02
@@ -115,20 +117,21 @@ class _Mixture(Stateful):
         """A draw of the expected value of every arm, and the variance of the noise."""
         u = np.cumsum(np.exp(self.log_weights))
         m = min(int(np.searchsorted(u, rng.random() * u[-1], side="right")), len(u) - 1)
-        models, noise = self.models, self.models.noise(m) * self.spread**2
+        models, noise = self.models, self.models.noise(m)
         if shared:
-            draws = X @ models.sample_weights(m, now, rng)
-            return self.centre + self.spread * draws, noise
-        means, variances = models.outlook(m, X, now, lasting_hours=LASTING_HOURS)
-        known = models.noise(m) * (1 / np.maximum(variances, 1e-12) - 1 / models.prior(m, X[0]))
+            means: FloatArray = X @ models.weights(m, now)
+            errors, variances = models.sample_errors(m, X, now, rng)
+        else:
+            means, variances = models.outlook(m, X, now, lasting_hours=LASTING_HOURS)
+            errors = np.sqrt(np.maximum(variances, 0.0)) * rng.standard_normal(len(X))
+        known = noise * (1 / np.maximum(variances, 1e-12) - 1 / models.prior(m, X))
         leverages = 1 / np.maximum(known, _LEAST_KNOWN)
-        kappa = boldness(leverages, least=_NARROWEST, most=_WIDEST, plays=_PLAYS)
-        draws = means + kappa * np.sqrt(np.maximum(variances, 0)) * rng.standard_normal(len(X))
-        return self.centre + self.spread * draws, noise
+        kappa = boldness(leverages, least=_NARROWEST[shared], most=_WIDEST, plays=_PLAYS[shared])
+        return self.centre + self.spread * (means + kappa * errors), noise * self.spread**2
 
-    def sure_best(self, X: FloatArray) -> int:
-        """The arm whose value is the largest with a chance of 95% against every other one, averaged
-        over the models; -1 if there is none."""
+    def sure_best(self, X: FloatArray, available: BoolArray) -> int:
+        """The available arm whose value is the largest with a chance of 95% against every other
+        one, averaged over the models; -1 if there is none."""
         ahead = np.zeros((len(X), len(X)))
         for m in np.flatnonzero(self.log_weights > _SPEAKS):
             means, variances = self.models.outlook(int(m), X, math.inf)
@@ -136,7 +139,7 @@ class _Mixture(Stateful):
             widths = np.sqrt(np.maximum(variances[:, None] + variances, 1e-12))
             ahead += math.exp(self.log_weights[m]) * ndtr(gaps / widths)
         np.fill_diagonal(ahead, 1.0)
-        sure = np.flatnonzero(ahead.min(axis=1) >= _SURE)
+        sure = np.flatnonzero(available & (ahead[:, available].min(axis=1) >= _SURE))
         return int(sure[0]) if len(sure) else -1
 
     def expect(self, X: FloatArray, now: float, shared: bool) -> tuple[FloatArray, float]:
@@ -152,7 +155,7 @@ class StructuralThompson(Stateful):
 
     kind, family, reads_time = "structural-ts", STRUCTURAL, True
     state = (
-        "mixtures", "contexts", "likelihood", "count", "rounds", "latest", "generator",
+        "mixtures", "contexts", "likelihood", "count", "rounds", "latest", "available", "generator",
         "times", "arms", "rewards", "raw",
     )  # fmt: skip
     not_finite = frozenset({"times", "latest"})  # no time given
@@ -169,6 +172,7 @@ class StructuralThompson(Stateful):
         self._mixtures = [self._new_mixture()]  # of rewards, or of chances and sizes
         self._likelihood, self._count, self._rounds = BINARY, 0, 0
         self._latest = math.nan
+        self._available = np.ones(shape.n_arms, bool)
         self._rng = streams.generator("posterior")
         self._times, self._arms = np.full(REFITS[-1], np.nan), np.zeros(REFITS[-1], np.int64)
         self._rewards = np.zeros(REFITS[-1])
@@ -212,6 +216,7 @@ class StructuralThompson(Stateful):
     def _features(self, context: Context) -> tuple[FloatArray, float]:
         """x of every arm, and the time in hours, or rounds."""
         raw, time = self._contexts.raw(context), context.time
+        self._available[:] = True if context.available is None else context.available
         rows = [self._row(row, time) for row in (raw if self._shared else raw[:1])]
         X = (
             np.array(rows)
@@ -295,7 +300,7 @@ class StructuralThompson(Stateful):
             x = self._blocks.features(monday + (hour + 0.5) * HOUR_SECONDS, z)
             x[-1] = 0.0  # the deviation of today is not the season's
             X = np.broadcast_to(x, (self._n_arms, len(x)))
-            table[hour // 24, hour % 24] = self._mixtures[0].sure_best(X)
+            table[hour // 24, hour % 24] = self._mixtures[0].sure_best(X, self._available)
         return table
 
     def _refit(self) -> None:

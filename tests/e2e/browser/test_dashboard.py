@@ -110,7 +110,7 @@ def test_tiles_and_panels_show_what_the_service_answers(page: Any, service: Serv
     assert f"{abs(100 * report['lift']['relative']):.0f}" in tile(
         page, "Improvement over the control"
     )
-    assert tile(page, "Rewards on their way") == str(waiting["pending"])
+    assert tile(page, "Pending rewards") == str(waiting["pending"])
     assert page.locator(".facts dd").first.inner_text() == f"{waiting['decisions']}" == "900"
     assert page.locator(".status").inner_text() == report["status"]
     assert all(sentence in page.locator("ul.said").inner_text() for sentence in report["when"])
@@ -352,7 +352,7 @@ def test_token_is_asked_for_kept_out_of_addresses_and_told_what_it_lacks(
         page.get_by_label("Token").fill(decider)
         page.keyboard.press("Enter")
         page.locator("#trouble:has-text(\"needs a token with the scope 'read'\")").wait_for()
-        page.get_by_role("button", name="Forget token").click()
+        page.get_by_role("button", name="Sign out").click()
         page.get_by_label("Token").fill(reader)
         page.keyboard.press("Enter")
         page.locator(".legend b").first.wait_for()

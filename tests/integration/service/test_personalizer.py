@@ -297,9 +297,9 @@ def test_client_shows_new_actions_by_what_they_are_like(tmp_path: Path) -> None:
     ]
     tastes = {one.id: one.features[0]["taste"] for one in dishes}
     described = {one.id: merged(one.features) for one in dishes}
-    ServedAgent(
-        tmp_path / "menu.db", **made_of(described, seed=1)
-    ).close()  # draws are the same in every run
+    # Draws are the same in every run; without a default, rewards are learnt when they come.
+    settings = {**made_of(described, seed=1), "default_reward": None}
+    ServedAgent(tmp_path / "menu.db", **settings).close()
     with running(tmp_path, personalizer="menu") as service:
         client = client_of(service)
         for n in range(120):

@@ -129,10 +129,10 @@ def test_agent_of_an_earlier_release_is_made_anew_in_the_background(
         old.run(_moment())
         assert begun.wait(5)
         assert (first.status_code, first.headers["retry-after"]) == (503, "5")
-        assert "is being made anew for this release from its ledger: 0 of" in first.json()["detail"]
+        assert "is being rebuilt for this release from its ledger: 0 of" in first.json()["detail"]
         assert ready(old)[0] == 200
         status, why = ready(old, "old")
-        assert (status, "is being made anew" in why) == (503, True)
+        assert (status, "is being rebuilt" in why) == (503, True)
         assert old.ask("POST", CHOOSE, {}).status_code == 200
         assert b"tidepull_upgrading_agents 1.0" in old.service.metrics.text()
     finally:
@@ -143,7 +143,7 @@ def test_agent_of_an_earlier_release_is_made_anew_in_the_background(
         old.run(_moment())
     assert old.ask("POST", "/v1/agents/old/choose", {"context": {}}).status_code == 200
     said = old.ask("GET", "/v1/agents/old/explain").json()["words"]
-    assert "made anew" in said
+    assert "rebuilt" in said
 
 
 def test_agents_are_open_before_it_is_ready_after_a_restart(tmp_path: Path) -> None:

@@ -190,25 +190,27 @@ def test_every_available_arm_has_a_chance_by_default(policy: str) -> None:
         assert len(chances) == (2 if n % 2 else 3)
 
 
-def test_least_chances_are_drawn_from_as_they_are_logged() -> None:
-    agent = Agent.memory(
-        arms=[str(n) for n in range(50)], context={}, policy="ucb", seed=3, control=0.0
-    )
-    for arm in agent.arms:
+def one_best(n_arms: int, **given: Any) -> Agent:
+    """An agent whose policy names one arm."""
+    arms = [str(n) for n in range(n_arms)]
+    agent = Agent.memory(arms=arms, context={}, policy="ucb", seed=3, control=0.0, **given)
+    for arm in arms:
         agent.reward(agent.choose(arms=[arm]), float(arm == "7"))
-    made = [agent.choose() for _ in range(3000)]  # the policy names one arm at a time
+    return agent
+
+
+def test_least_chances_are_drawn_from_as_they_are_logged() -> None:
+    agent = one_best(50)
+    made = [agent.choose() for _ in range(3000)]
     rare = [decision for decision in made if decision.propensity < 0.5]
     assert {decision.propensity for decision in rare} == {0.001}
     assert {decision.propensity for decision in made} == {0.001, 1 - 50 * 0.001 + 0.001}
     assert abs(len(rare) - 147) < 4 * 147**0.5
 
 
-def test_many_arms_share_a_twentieth_and_a_share_of_zero_is_kept() -> None:
-    arms = [str(n) for n in range(200)]
-    agent = Agent.memory(arms=arms, context={}, policy="ucb", seed=3, control=0.0)
-    chances = agent.chances(agent.choose())
-    assert min(chances.values()) == 0.05 / 200
-    greedy = Agent.memory(arms=arms, context={}, policy="ucb", seed=3, control=0.0, min_share=0.0)
+def test_many_arms_share_a_twentieth_and_a_least_share_of_zero_is_kept() -> None:
+    agent, greedy = one_best(200), one_best(200, min_share=0.0)
+    assert min(agent.chances(agent.choose()).values()) == 0.05 / 200
     assert sorted(greedy.chances(greedy.choose()).values())[-2:] == [0.0, 1.0]
 
 

@@ -138,7 +138,7 @@ def test_agent_whose_parameters_are_gone_decides_and_keeps_them_off(tmp_path: Pa
             assert (agent.upgrading is None) == bool(n)
             agent.choose()
             assert agent.settings.parameters == {}
-            assert sum("ucb made anew" in line for line in agent.explain().changes) == 1
+            assert sum("ucb rebuilt" in line for line in agent.explain().changes) == 1
 
 
 def test_agent_of_tide_decides_after_a_restart(tmp_path: Any) -> None:

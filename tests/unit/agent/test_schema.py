@@ -73,7 +73,7 @@ def test_clean_contexts_are_json_and_clean_already() -> None:
         ({"age": math.inf}, "field 'age' must be at most 1e[+]15"),
         ({"member": "yes"}, "field 'member' must be true or false"),
         ({"device": ["phone"]}, "field 'device' must be text"),
-        ({"city": "x" * 2000}, "field 'city' is a text of 2,000 characters"),
+        ({"city": "x" * 2000}, "field 'city' is a string of 2,000 characters"),
         ({"tags": "new"}, "field 'tags' must be a list of texts"),
         ({"tags": [["new"]]}, "field 'tags' must be text"),
         ({"since": "long ago"}, "field 'since' must be a datetime"),

@@ -96,7 +96,7 @@ def test_upgrade_forget_and_compact_from_the_shell(tmp_path: Path) -> None:
 
     parameters = ("--parameters", json.dumps({"noise_std": 0.4}))
     code, text = told("upgrade", "--policy", "lin-ts", *parameters)
-    assert (code, "lin-ts made anew from 31 decisions" in text) == (0, True)
+    assert (code, "lin-ts rebuilt from 31 decisions" in text) == (0, True)
     code, text = told("forget", "user 1")
     assert (code, "say --yes" in text) == (2, True)
     assert told("forget", "user 1", "--yes") == (0, "1 decisions deleted\n")

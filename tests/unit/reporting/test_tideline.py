@@ -195,7 +195,7 @@ id = "random"
 """
 
 
-def test_a_control_that_is_ahead_of_the_player_beyond_noise_is_named(tmp_path: Path) -> None:
+def test_a_policy_that_is_ahead_of_the_player_beyond_noise_is_named(tmp_path: Path) -> None:
     (tmp_path / "shops.toml").write_text(SHOPS)
     done = tidepull("sweep", str(tmp_path / "shops.toml"), "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr

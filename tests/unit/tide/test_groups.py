@@ -53,6 +53,18 @@ def test_season_of_the_day_is_followed_and_told() -> None:
         assert all(low - 1 <= hour <= high for hour in inside)
 
 
+def test_arms_that_cannot_be_chosen_are_not_compared() -> None:
+    policy: Any = build_policy("tide", ProblemShape(3), seed=0)
+    available, rng = np.array([True, True, False]), np.random.default_rng(1)
+    for t in range(400):
+        context = Context(time=MONDAY + t * HOUR, available=available)
+        arm = policy.choose(context)
+        policy.learn(Event(context, arm, float(rng.random() < (0.2, 0.8)[arm])))
+        while policy.upkeep():
+            pass
+    assert {span.arm for span in policy.explain().hours} == {1}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_arms_that_are_alike_have_no_best_hours(seed: int) -> None:
     policy: Any = build_policy("tide", ProblemShape(3), seed=seed)

@@ -176,7 +176,7 @@ def test_arm_that_was_never_played_is_drawn_with_its_whole_width() -> None:
         mixture.learn(0, x, float(rng.random() < 0.5), float(n), binary=True, count=n + 1)
     X = np.broadcast_to(x, (3, len(x)))
     draws = np.array([mixture.sample(X, 200.0, False, rng)[0] for _ in range(4000)])
-    prior = mixture.spread * math.sqrt(mixture.models.prior(0, x))
+    prior = mixture.spread * math.sqrt(mixture.models.prior(0, X)[0])
     _, variances = mixture.models.outlook(0, X, 200.0)
     known = mixture.spread * math.sqrt(variances[0])
     assert draws[:, 1:].std(axis=0) == pytest.approx([prior, prior], rel=0.05)

@@ -7,7 +7,7 @@ import time
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from itertools import chain, repeat
+from itertools import chain, groupby, repeat
 from typing import Any, Protocol
 
 from tidepull import __version__
@@ -117,8 +117,7 @@ def surplus_snapshots(seqs: list[int]) -> list[int]:
     newest_first = sorted(seqs, reverse=True)
     kept, seen = set(newest_first[:KEPT]), set()
     for seq in newest_first[KEPT:]:
-        distance = (newest_first[0] - seq).bit_length()
-        if distance not in seen:
+        if (distance := (newest_first[0] - seq).bit_length()) not in seen:
             seen.add(distance)
             kept.add(seq)
     return sorted(set(seqs) - kept)
@@ -221,23 +220,14 @@ class MemoryLedger:
             and (record.seq <= upto or (subject is not None and record.subject == subject))
         }
         self._records = [
-            Record(Kind.REMOVED, r.at, seq=r.seq, hash=r.hash)
-            if r.seq in gone or r.ref in gone
-            else r
+            Record(Kind.REMOVED, r.at, seq=r.seq, hash=r.hash) if {r.seq, r.ref} & gone else r
             for r in self._records
         ]
-        after = [*self._records[1:], None]
-        self._records = [
-            record
-            for record, following in zip(self._records, after, strict=True)
-            if record.kind is not Kind.REMOVED
-            or following is None
-            or following.kind is not Kind.REMOVED
-        ]
+        runs = groupby(self._records, key=lambda record: record.kind is Kind.REMOVED)
+        self._records = [r for removed, run in runs for r in ([*run][-1:] if removed else run)]
         self._about = {ref: about for ref, about in self._about.items() if ref not in gone}
         self._named = {name: seq for name, seq in self._named.items() if seq not in gone}
-        kept = self.snapshots()[:2]
-        self._snapshots = {seq: self._snapshots[seq] for seq in kept}
+        self._snapshots = {seq: self._snapshots[seq] for seq in self.snapshots()[:2]}
         self._texts["whole"] = "no"
         return len(gone)
 

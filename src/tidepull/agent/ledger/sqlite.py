@@ -424,7 +424,7 @@ def _require_whole(path: Path) -> None:
     if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
         raise LedgerError(
             f"{path} is not a database, or its beginning is damaged: restore a copy, or remove it "
-            "to start anew"
+            "to start again"
         )
     page = int.from_bytes(head[16:18], "big")
     pages = int.from_bytes(head[28:32], "big")

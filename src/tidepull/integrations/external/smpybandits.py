@@ -129,7 +129,9 @@ class ChangesParameters(TimedParameters):
     """Policies that want to know how often the world changes as well."""
 
     changes: int = parameter(
-        1, "how often the world changes; 1 is what its authors take when nobody knows", ge=1
+        1,
+        "how often the world changes; 1 is what its authors take when the number is unknown",
+        ge=1,
     )
 
 

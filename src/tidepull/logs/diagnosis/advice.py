@@ -145,7 +145,7 @@ def _forgetting(diagnosis: Diagnosis) -> list[str]:
             f"than by remembering everything ({best.low:.1%} to {best.high:.1%})."
         ]
     return [
-        f"Forgetting would not help for sure: the best memory, {memory}, predicts "
+        f"No evidence that forgetting would help: the best memory, {memory}, predicts "
         f"{abs(best.gain):.2%} {'better' if best.gain > 0 else 'worse'} than remembering "
         f"everything ({best.low:+.2%} to {best.high:+.2%})."
     ]

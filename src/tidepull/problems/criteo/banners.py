@@ -107,7 +107,7 @@ def _digest(members: dict[str, NDArray[Any]]) -> bytes:
 def _damaged(path: Path, reason: str) -> str:
     return (
         f"{path} is not a prepared Criteo file, or damaged ({reason}); "
-        "delete it and prepare it again (a synthetic one is made anew by itself)"
+        "delete it and prepare it again (a synthetic one is generated again automatically)"
     )
 
 

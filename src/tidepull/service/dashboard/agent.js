@@ -44,11 +44,11 @@ export class AgentView {
     this.badge = el("span");
     this.status = el("p", { class: "status" });
     this.alarms = el("div", { role: "alert", class: "alarms" });
-    this.tiles = { best: tile("Best right now"), lift: tile("Improvement over the control"), reward: tile("Reward per decision"), waiting: tile("Rewards on their way") };
+    this.tiles = { best: tile("Best right now"), lift: tile("Improvement over the control"), reward: tile("Reward per decision"), waiting: tile("Pending rewards") };
     this.chances = el("ul", { class: "chances" });
     this.next = el("p");
     this.beliefs = el("div");
-    this.heat = new HeatMap(el("h3", {}, "What it believes about time"), this.beliefs);
+    this.heat = new HeatMap(el("h3", {}, "Pattern over time"), this.beliefs);
     this.changes = el("ol", { class: "changes" });
     this.arms = new ArmTable((field) => { this.#field = field; this.#slow = 0; this.again(); });
     this.speed = el("div");
@@ -60,10 +60,10 @@ export class AgentView {
       this.#toolbar(),
       el("div", { class: "grid" },
         this.charts.reward.node, this.charts.share.node, this.heat.node,
-        panel("Chance to be best now", "How often the agent finds each arm best when it weighs all it knows.", this.chances, this.next,
+        panel("Chance to be best now", "Posterior probability that each arm is the best one.", this.chances, this.next,
           el("h3", {}, "What changed"), this.changes),
         this.charts.lift.node, this.charts.coming.node, this.arms.node,
-        panel("How rewards come", null, this.rewards),
+        panel("Reward delay", null, this.rewards),
         panel("Speed and training", null, this.speed)));
     this.node = el("div", {}, el("div", { class: "title" }, this.title, this.badge), this.status, this.alarms, this.first, this.rest);
   }
@@ -212,8 +212,8 @@ export class AgentView {
   }
 
   #drawBeliefs(report, marks) {
-    const said = [...report.beliefs.map((text) => `It holds that reward ${text}.`), ...report.when];
-    fill(this.beliefs, said.length ? el("ul", { class: "said" }, said.map((text) => el("li", {}, text))) : el("p", { class: "dim" }, "Nothing that stands out yet."));
+    const said = [...report.beliefs.map((text) => `Most likely: reward ${text}.`), ...report.when];
+    fill(this.beliefs, said.length ? el("ul", { class: "said" }, said.map((text) => el("li", {}, text))) : el("p", { class: "dim" }, "No pattern found yet."));
     fill(this.changes, marks.length
       ? marks.map((mark) => el("li", { value: mark.number }, el("time", {}, moment.full(mark.at, this.zone)), ` ${mark.words}`))
       : el("li", { class: "none dim" }, "Nothing in the time shown."));
@@ -232,10 +232,10 @@ export class AgentView {
     facts(this.rewards, [
       ["Decisions", count(waiting.decisions)],
       ["With a reward", `${count(waiting.rewarded)} (${percent(waiting.rewarded / Math.max(1, waiting.decisions))})`],
-      ["Still waiting", count(waiting.pending)],
-      ["Expired without one", count(waiting.expired)],
-      ["Half come within", span(waiting.delay_median)],
-      ["Late ones (1 in 20) take over", span(waiting.delay_late)],
+      ["Pending", count(waiting.pending)],
+      ["Expired without a reward", count(waiting.expired)],
+      ["Median delay", span(waiting.delay_median)],
+      ["95th percentile of the delay", span(waiting.delay_late)],
       ["Last reward", ago(waiting.last_reward)],
       ["Limit", within],
     ]);
@@ -245,7 +245,7 @@ export class AgentView {
     const names = { choose: "Decision", choose_batch: "Batch of decisions", reward: "Reward", rewards: "Batch of rewards" };
     const rows = Object.entries(names).filter(([id]) => service.operations[id]?.count)
       .map(([id, text]) => [text, service.operations[id]]);
-    const table = el("table", {}, el("thead", {}, el("tr", {}, ["Answer to", "Times", "Half within", "99% within"].map((text, n) => el("th", { scope: "col", class: n ? "number" : null }, text)))),
+    const table = el("table", {}, el("thead", {}, el("tr", {}, ["Answer to", "Times", "Median", "99% within"].map((text, n) => el("th", { scope: "col", class: n ? "number" : null }, text)))),
       el("tbody", {}, rows.map(([text, speed]) => el("tr", {}, el("th", { scope: "row" }, text),
         [count(speed.count), milliseconds(speed.p50), milliseconds(speed.p99)].map((cell) => el("td", { class: "number" }, cell))))));
     const list = el("dl", { class: "facts" });

@@ -10,8 +10,8 @@ function quoted(value) {
 }
 
 function curl(path, body) {
-  const who = token.get() ? ` \\\n  -H "Authorization: Bearer $TIDEPULL_TOKEN"` : "";
-  return `curl ${location.origin}${path}${who} \\\n  ${JSON_TYPE} \\\n  -d ${quoted(body)}`;
+  const header = token.get() ? ` \\\n  -H "Authorization: Bearer $TIDEPULL_TOKEN"` : "";
+  return `curl ${location.origin}${path}${header} \\\n  ${JSON_TYPE} \\\n  -d ${quoted(body)}`;
 }
 
 /** A line with a button that copies it. */

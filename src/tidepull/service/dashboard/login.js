@@ -11,10 +11,10 @@ export function login(said, entered) {
     token.set(field.value.trim());
     entered();
   };
-  const form = el("form", { class: "panel login", submit }, el("h1", {}, "Who is asking?"),
+  const form = el("form", { class: "panel login", submit }, el("h1", {}, "Sign in"),
     el("p", { role: "alert" }, said),
-    el("label", { for: "token" }, "Token"), field,
-    el("button", { type: "submit" }, "Look"),
+    el("label", { for: "token" }, "Access token"), field,
+    el("button", { type: "submit" }, "Open the dashboard"),
     el("p", { class: "note" }, "A token with the scope read is enough: tidepull token new --agent '*' --scope read. It is kept in this tab until you close it."));
   return { node: form, focus: () => field.focus() };
 }

@@ -81,7 +81,7 @@ function list(agents, name) {
 
 function failed(error) {
   if (error.status === 401) {
-    const said = token.get() ? error.message : "This service wants a token.";
+    const said = token.get() ? error.message : "This service requires an access token.";
     token.forget();
     viewed = null;
     show("login", () => login(said, () => refresh()));
@@ -128,7 +128,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => view
 here("pause").addEventListener("click", () => {
   paused = !paused;
   here("pause").setAttribute("aria-pressed", String(paused));
-  here("pause").textContent = paused ? "Go on" : "Pause";
+  here("pause").textContent = paused ? "Resume" : "Pause";
   clearTimeout(timer);
   if (paused) beat();
   else refresh();

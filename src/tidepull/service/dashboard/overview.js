@@ -43,7 +43,7 @@ export class Overview {
       this.#found.set(name, { state, health: health(state, waiting.alarms) });
     } catch (error) {
       if (error.status !== 403 && error.status !== 404) throw error;
-      this.#found.set(name, { health: { level: "calm", word: "Closed to you", sentence: error.message } });
+      this.#found.set(name, { health: { level: "calm", word: "No access", sentence: error.message } });
     }
   }
 
@@ -64,7 +64,7 @@ export class Overview {
 
   #row({ name, open }) {
     const { state, health: how } = this.#found.get(name) ?? {};
-    const asleep = { level: "calm", word: open ? "…" : "Asleep", sentence: open ? "" : "Nobody asks it now. Open it to look." };
+    const asleep = { level: "calm", word: open ? "…" : "Asleep", sentence: open ? "" : "Not loaded: no request since the service started. Open it for details." };
     const found = how ?? asleep;
     const cells = state ? [count(state.decisions), count(state.rewards), ago(state.latest)] : ["", "", ""];
     const row = el("tr", {}, el("th", { scope: "row" }, el("a", { href: `#/${name}` }, name)),

@@ -115,7 +115,7 @@ async def list_agents(call: Call) -> AgentsShown:
     "/v1/agents/{name}/state",
     Scope.READ,
     id="get_state",
-    summary="The same.",
+    summary="Where an agent stands; an alias of `GET /v1/agents/{name}`.",
     answer=StateShown,
     answer_example=_STATE,
 )

@@ -19,6 +19,7 @@ from tidepull.agent import table
 from tidepull.agent.insight import Insight, alarms
 from tidepull.agent.lift import Lift, lift_of
 from tidepull.agent.log import DecisionLog
+from tidepull.agent.rebuild import Pace
 from tidepull.agent.records import DecisionGroup
 from tidepull.errors import InputError
 from tidepull.service.auth import Scope
@@ -35,9 +36,6 @@ from tidepull.service.responses import FileParts, RawResponse
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 OPERATIONS = Operations()
-WORK_AT_A_TIME = 0.002
-"""Seconds for which an export makes rows before it rests as long."""
-
 When = Annotated[
     str, Meta(max_length=40, description="seconds since 1970, or ISO text", examples=["2026-07-01"])
 ]
@@ -54,7 +52,7 @@ class LiftQuery(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class HistoryQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """From a moment to another one, in so many bins."""
+    """A range of time, and the number of bins."""
 
     since: When | None = None
     until: When | None = None
@@ -187,7 +185,7 @@ async def lift(call: Call) -> LiftShown:
     answer_example=_HISTORY,
 )
 async def history(call: Call) -> HistoryShown:
-    """Decisions and rewards over time, by arm and by who chose, for charts."""
+    """Decisions and rewards over time, by arm and by group, for charts."""
     query: HistoryQuery = call.query
     hosted = await call.agent()
 
@@ -255,12 +253,10 @@ async def export(call: Call) -> RawResponse:
 
 def _paced(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Rows, made with rests: threads that decide need the interpreter too."""
-    begun = time.perf_counter()
+    pace = Pace()
     for row in rows:
         yield row
-        if time.perf_counter() - begun > WORK_AT_A_TIME:
-            time.sleep(WORK_AT_A_TIME)
-            begun = time.perf_counter()
+        pace.rest()
 
 
 def moment_of(insight: Insight, moment: str | None) -> float | None:

@@ -88,8 +88,8 @@ async def readyz(call: Call) -> Health:
     },
 )
 async def service(call: Call) -> ServiceShown:
-    """How the service is doing: speed, upkeep, commits; who shares its database and has which
-    agent. A token for some agents is told the status alone."""
+    """Speed, training and commits of the service, the services that share its database, and the
+    agents of each. A token for some agents sees the status only."""
     if not (call.token.is_for(None) and call.token.allows(Scope.READ)):
         return ServiceShown(status=call.service.status)
     numbers = call.service.metrics

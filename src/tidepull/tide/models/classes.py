@@ -116,7 +116,7 @@ class ClassFilter:
         lately = (
             "" if gamma == 1 else f", how often in the last {1 / (1 - gamma):.0f} rounds counts"
         )
-        words = f"{found} of {len(known.number)} arms have been right, who is right pays in {sure:.0%}{lately}"
+        words = f"{found} of {len(known.number)} arms have been right, a right arm pays in {sure:.0%}{lately}"
         facts = {"found": found, "of": len(known.number), "sure": round(sure, 4)}
         return [Told(words, facts)]
 

@@ -323,11 +323,12 @@ class StructuralModels(Stateful):
         variances = np.einsum("kd,kde,ke->k", rows, self._cov[m], rows)
         return means, variances + (lasting * X[:, -1]) ** 2 * self._v[m, -1] * (1 - f * f)
 
-    def prior(self, m: int, x: FloatArray) -> float:
-        """The variance of x'w before anything is known, of which draws explore: of the deviation as
-        much as outlasts a day."""
-        v = self._v[m] * x**2
-        return float(v[:-1].sum() + v[-1] * self._rho[m, -1] ** (2 * LASTING_HOURS))
+    def prior(self, m: int, X: FloatArray) -> FloatArray:
+        """Variances of x'w of every row before anything is known, of which draws explore: of the
+        deviation as much as outlasts a day."""
+        v = self._v[m].copy()
+        v[-1] *= self._rho[m, -1] ** (2 * LASTING_HOURS)
+        return np.asarray(X**2 @ v)
 
     def weights(self, m: int, now: float) -> FloatArray:
         """The mean of the one weight vector of model m, where all arms share it."""
@@ -335,17 +336,20 @@ class StructuralModels(Stateful):
         mean[-1] *= self._rho[m, -1] ** max(0.0, now - self._clock[0])
         return mean
 
-    def sample_weights(self, m: int, now: float, rng: np.random.Generator) -> FloatArray:
-        """Draw the one weight vector of model m, where all arms share it."""
-        mean, cov = self._mean[m : m + 1, 0].copy(), self._cov[m : m + 1, 0].copy()
-        f = self._rho[m : m + 1, -1] ** max(0.0, now - self._clock[0])
-        mean[:, -1] *= f
-        cov[:, -1, :] *= f
-        cov[:, :, -1] *= f
-        cov[:, -1, -1] += self._v[m, -1] * (1 - f * f)
+    def sample_errors(
+        self, m: int, X: FloatArray, now: float, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Errors of x'w of every arm under one draw of the weight vector that all arms share, and
+        their variances; of the deviation as much as outlasts a day."""
+        cov = self._cov[m, 0].copy()
+        rho, v = self._rho[m, -1], self._v[m, -1]
+        f = rho ** max(0.0, now - self._clock[0])
+        cov[-1, :] *= f
+        cov[:, -1] *= f
+        cov[-1, -1] += v * (1 - f * f)
         present = np.flatnonzero(self._v[m] > 0)
-        factor = np.linalg.cholesky(cov[0][np.ix_(present, present)] + 1e-12 * np.eye(len(present)))
-        errors = np.zeros(len(mean[0]))
-        errors[present] = factor @ rng.standard_normal(len(present))
-        errors[-1] *= self._rho[m, -1] ** LASTING_HOURS
-        return np.asarray(mean[0] + errors)
+        factor = np.linalg.cholesky(cov[np.ix_(present, present)] + 1e-12 * np.eye(len(present)))
+        rows = X.copy()
+        rows[:, -1] *= rho**LASTING_HOURS
+        widths = rows[:, present] @ factor
+        return widths @ rng.standard_normal(len(present)), np.einsum("kd,kd->k", widths, widths)

@@ -252,7 +252,7 @@ def test_classes_tell_how_many_arms_have_been_right_and_what_counts() -> None:
     made = ClassFilter(K, D)
     scores_of(made, past(200))
     (told,) = made.told(0.5, 0.5)
-    assert told.words.startswith("4 of 4 arms have been right, who is right pays in ")
+    assert told.words.startswith("4 of 4 arms have been right, a right arm pays in ")
     assert told.facts["found"] == 4
     assert 0.6 < told.facts["sure"] < 1
     made.centres.weight[...] = [[0, 0, 1.0]] * 3
