@@ -1000,7 +1000,7 @@ class Agent:
 
         Parameters
         ----------
-        context : mapping of str to value, optional
+        context : mapping of str to value, or None
             Values of the context's fields.
         arm : str
             Arm that was played.

@@ -22,7 +22,7 @@ import numpy as np
 from tidepull import __version__
 from tidepull import state as snapshots
 from tidepull.agent.clock import HELD, Clock, Jump
-from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
+from tidepull.agent.decisions import Decision, DecisionInputs, Decisions, PendingDecision, id_of
 from tidepull.agent.learning import shape_of
 from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.limits import require_affordable
@@ -41,7 +41,7 @@ from tidepull.agent.records import (
 )
 from tidepull.agent.schema import Schema, plain_context, require_same_kind
 from tidepull.agent.settings import CHANGEABLE, AgentSettings
-from tidepull.agent.state import SLICES_OF_A_CALL, AgentState, DecisionInputs
+from tidepull.agent.state import SLICES_OF_A_CALL, AgentState
 from tidepull.errors import (
     ArmError,
     ConflictError,

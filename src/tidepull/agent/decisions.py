@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections import OrderedDict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from hashlib import blake2b
@@ -13,6 +14,7 @@ from uuid import UUID
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.records import Choice, Kind, Record
 from tidepull.errors import DecisionError, ExpiredError
+from tidepull.types import BoolArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,22 @@ OURS = "\x1f"
 REMEMBERED = 2048
 """Decisions that are kept in memory while their reward may come; also all that may not be on disk
 yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionInputs:
+    """A decision to make: the clean context, when, and which places may be chosen."""
+
+    cleaned: Mapping[str, Any]
+    at: float
+    available: BoolArray
+    subject: bytes | None = None
+    played: int | None = (
+        None  # the arm that is played whatever the policy says: a ledger or a log has it
+    )
+    imported: bool = False
+    baseline: int = -1  # the arm that the caller's present rule takes; -1: none
+    propensity: float = 1.0  # of an imported decision
 
 
 @dataclass(slots=True)

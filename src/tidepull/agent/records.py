@@ -159,6 +159,18 @@ class Choice:
         mask += _BASELINE.pack(self.baseline) if compared else b""
         return head + mask + self.counts.astype("<u2").tobytes() + self.x.astype("<f4").tobytes()
 
+    def is_same(self, other: Choice) -> bool:
+        """Whether a choice that was repeated came out as this one."""
+        return (
+            self.arm == other.arm
+            and self.group == other.group
+            and self.propensity == other.propensity
+            and self.round == other.round
+            and self.sticky == other.sticky
+            and np.array_equal(self.counts, other.counts)
+            and np.array_equal(self.x, other.x)
+        )
+
     @staticmethod
     def head(data: bytes) -> tuple[int, int, float]:
         """Arm, group and propensity from bytes."""

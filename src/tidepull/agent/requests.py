@@ -426,7 +426,7 @@ class AgentRequests:
 
         Parameters
         ----------
-        context : mapping of str to value, optional
+        context : mapping of str to value, or None
             Values of the context's fields.
         arm : str
             Arm that was played.

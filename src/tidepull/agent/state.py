@@ -10,7 +10,7 @@ import copy
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from tidepull.agent.arms import Arm, Arms
 from tidepull.agent.clock import Clock
 from tidepull.agent.control import bound_chances, draw_arm, floor_chances, unit
+from tidepull.agent.decisions import DecisionInputs
 from tidepull.agent.delays import RewardDelays
 from tidepull.agent.learning import Learning, quantise
 from tidepull.agent.ledger.base import Ledger
@@ -35,22 +36,6 @@ LAST = 2**62  # a number that no record has
 SLICES_OF_A_CALL = 2
 """Slices of upkeep that a decision or a reward leaves to the background, or else to the next call.
 Work that replays arriving rewards must be quicker than they come."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionInputs:
-    """A decision to make: the clean context, when, and which places may be chosen."""
-
-    cleaned: Mapping[str, Any]
-    at: float
-    available: BoolArray
-    subject: bytes | None = None
-    played: int | None = (
-        None  # the arm that is played whatever the policy says: a ledger or a log has it
-    )
-    imported: bool = False
-    baseline: int = -1  # the arm that the caller's present rule takes; -1: none
-    propensity: float = 1.0  # of an imported decision
 
 
 class AgentState:
@@ -375,7 +360,7 @@ class AgentState:
             choice.baseline, choice.propensity,
         )  # fmt: skip
         decided = self.decide(inputs)
-        if not _same(choice, decided):
+        if not choice.is_same(decided):
             self.differences += 1
             if self.differences == 1:
                 _LOG.warning(
@@ -458,15 +443,3 @@ class AgentState:
             self.late_rewards = int(snapshot["late_rewards"])
         self._bounds()
         return fits
-
-
-def _same(logged: Choice, made: Choice) -> bool:
-    return (
-        logged.arm == made.arm
-        and logged.group == made.group
-        and logged.propensity == made.propensity
-        and logged.round == made.round
-        and logged.sticky == made.sticky
-        and np.array_equal(logged.counts, made.counts)
-        and np.array_equal(logged.x, made.x)
-    )

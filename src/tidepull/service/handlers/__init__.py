@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidepull.service import personalizer
-from tidepull.service.handlers import agents, decisions, insight, system
+from tidepull.service.handlers import agents, comparison, decisions, insight, system
 from tidepull.service.operations import Operation
 
 OPERATIONS: list[Operation] = [
@@ -11,6 +11,7 @@ OPERATIONS: list[Operation] = [
     *personalizer.OPERATIONS,
     *agents.OPERATIONS,
     *insight.OPERATIONS,
+    *comparison.OPERATIONS,
     *system.OPERATIONS,
 ]
 """All operations, the most frequent first: the router tries them in this order."""

@@ -16,8 +16,6 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from tidepull.agent import table
-from tidepull.agent.agent import Agent
-from tidepull.agent.breakdown import arm_rates
 from tidepull.agent.insight import Insight, alarms
 from tidepull.agent.lift import Lift, lift_of
 from tidepull.agent.log import DecisionLog
@@ -25,16 +23,12 @@ from tidepull.agent.rebuild import Pace
 from tidepull.agent.records import DecisionGroup
 from tidepull.errors import InputError
 from tidepull.service.auth import Scope
-from tidepull.service.messages import (
-    ArmRateShown,
-    BreakdownShown,
+from tidepull.service.insight_messages import (
     HeatmapShown,
     HistoryShown,
     LiftPoint,
     LiftShown,
     ReportShown,
-    ShadowShown,
-    ShadowsShown,
     WaitingShown,
 )
 from tidepull.service.operations import Call, Operations
@@ -55,13 +49,6 @@ class LiftQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     level: Annotated[float, Meta(gt=0, lt=1)] = 0.95
     points: Annotated[int, Meta(ge=0, le=100)] = 0
     outcome: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
-
-
-class BreakdownQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """By the values of a field of the context, of decisions since a moment."""
-
-    field: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
-    since: When | None = None
 
 
 class HistoryQuery(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -180,7 +167,7 @@ async def lift(call: Call) -> LiftShown:
     hosted = await call.agent()
 
     def measured(insight: Insight) -> LiftShown:
-        since = _moment(insight, query.since)
+        since = moment_of(insight, query.since)
         shown = lift_shown(insight.lift(since, query.level, query.outcome))
         if query.points:
             grown = _growth(insight, since, query)
@@ -188,49 +175,6 @@ async def lift(call: Call) -> LiftShown:
         return shown
 
     return await hosted.query_log(measured)
-
-
-@OPERATIONS.get(
-    "/v1/agents/{name}/shadows",
-    Scope.READ,
-    answer=ShadowsShown,
-    answer_example={
-        "shadows": [
-            {
-                "words": "lin-ts would choose another arm in 20% of 17 decisions (...).",
-                "policy": "lin-ts",
-                "decisions": 17,
-                "disagreement": 0.2,
-                "shares": {"blue": [0.4, 0.6]},
-                "known": False,
-                "significant": False,
-                "value": None,
-                "own": None,
-                "gain": None,
-                "low": None,
-                "high": None,
-                "unsupported": 0.0,
-                "effective": 15.0,
-                "needed": 4000,
-                "level": 0.95,
-            }
-        ]
-    },
-)
-async def shadows(call: Call) -> ShadowsShown:
-    """What the candidates of the setting `shadow` would have chosen and earned."""
-    hosted = await call.agent()
-    reports = await hosted.aside(Agent.shadows)
-    shown = [
-        ShadowShown(
-            words=str(report),
-            known=report.known,
-            significant=report.significant,
-            **_finite(asdict(report)),
-        )
-        for report in reports
-    ]
-    return ShadowsShown(shadows=shown)
 
 
 @OPERATIONS.get(
@@ -246,48 +190,12 @@ async def history(call: Call) -> HistoryShown:
     hosted = await call.agent()
 
     def drawn(insight: Insight) -> dict[str, Any]:
-        since, until = _moment(insight, query.since), _moment(insight, query.until)
+        since, until = moment_of(insight, query.since), moment_of(insight, query.until)
         if since is not None and until is not None and until <= since:
             raise InputError("until must be later than since")
         return _series(insight, since, until, query.bins)
 
     return msgspec.convert(await hosted.query_log(drawn), HistoryShown)
-
-
-@OPERATIONS.get(
-    "/v1/agents/{name}/breakdown",
-    Scope.READ,
-    answer=BreakdownShown,
-    query=BreakdownQuery,
-    answer_example={
-        "field": "device",
-        "fields": ["device"],
-        "rows": [
-            {
-                "value": "phone",
-                "arm": "blue",
-                "decisions": 17,
-                "rewarded": 12,
-                "mean": 0.25,
-                "low": 0.09,
-                "high": 0.53,
-            }
-        ],
-    },
-)
-async def breakdown(call: Call) -> BreakdownShown:
-    """Rewards of each arm with intervals, in all or by the values of a context's field."""
-    query: BreakdownQuery = call.query
-    hosted = await call.agent()
-
-    def counted(insight: Insight) -> BreakdownShown:
-        rates = arm_rates(insight, query.field, _moment(insight, query.since))
-        schema = insight.state.learning.schema
-        fields = [] if schema is None else [f for f in schema.fields if f not in schema.private]
-        rows = [ArmRateShown(**_finite(asdict(rate))) for rate in rates]
-        return BreakdownShown(field=query.field, fields=fields, rows=rows)
-
-    return await hosted.query_log(counted)
 
 
 @OPERATIONS.get(
@@ -330,7 +238,7 @@ async def export(call: Call) -> RawResponse:
         directory = TemporaryDirectory(prefix="tidepull-export-")
         try:
             path = Path(directory.name) / f"{call.name}.{query.format}"
-            before = _moment(insight, query.before)
+            before = moment_of(insight, query.before)
             table.write(path, _paced(hosted.agent.rows_aside(insight, before=before)))
             return FileParts(directory, path)
         except BaseException:
@@ -351,7 +259,8 @@ def _paced(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         pace.rest()
 
 
-def _moment(insight: Insight, moment: str | None) -> float | None:
+def moment_of(insight: Insight, moment: str | None) -> float | None:
+    """A moment of a query, in seconds since 1970."""
     if moment is None:
         return None
     try:
@@ -363,19 +272,23 @@ def _moment(insight: Insight, moment: str | None) -> float | None:
 def lift_shown(lift: Lift) -> LiftShown:
     """As it goes over the wire: JSON has no NaN."""
     return LiftShown(
-        words=str(lift), known=lift.known, significant=lift.significant, **_finite(asdict(lift))
+        words=str(lift),
+        known=lift.known,
+        significant=lift.significant,
+        **finite_or_null(asdict(lift)),
     )
 
 
 def _point(until: float, lift: Lift) -> LiftPoint:
-    numbers = _finite(asdict(lift))
+    numbers = finite_or_null(asdict(lift))
     return LiftPoint(
         until=until,
         **{name: numbers[name] for name in LiftPoint.__struct_fields__ if name != "until"},
     )
 
 
-def _finite(values: dict[str, Any]) -> dict[str, Any]:
+def finite_or_null(values: dict[str, Any]) -> dict[str, Any]:
+    """Values as JSON has them: what is not finite is null."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in values.items()
