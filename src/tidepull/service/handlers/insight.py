@@ -371,9 +371,9 @@ def _waiting(insight: Insight, now: float) -> dict[str, Any]:
 
 
 def _heatmap(insight: Insight) -> dict[str, Any]:
-    """The arm that is surely best in every hour of the week, by the rule of `explain`; its share of
+    """The arm that is best in every hour of the week with a chance of 95%, by the rule of `explain`; its share of
     the policy's draws over the last four weeks, and by how much that is more than the second best's
-    (null: no arm surely is, or nothing was decided then)."""
+    (null: there is none, or nothing was decided then)."""
     insight.log()
     week, sure = insight.week(), insight.best_of_week()
     open_arms = list(insight.open)
