@@ -12,7 +12,7 @@ export class ArmTable {
   constructor(choose) {
     this.select = el("select", { "aria-label": "Break down by", change: () => choose(this.select.value || null) });
     this.table = el("table");
-    this.node = panel("Reward of each arm", "Of all decisions since the start, whoever chose. Intervals hold for one arm at one look.",
+    this.node = panel("Reward of each arm", "Of all decisions since the start, of all groups. Intervals hold for one arm at one look.",
       el("p", { class: "keys" }, el("label", {}, "By ", this.select)), el("div", { class: "scroll" }, this.table));
   }
 
