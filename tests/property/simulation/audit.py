@@ -21,7 +21,7 @@ from tidepull import state as snapshots
 from tidepull.agent.agent import Agent
 from tidepull.agent.decisions import OURS
 from tidepull.agent.ledger.base import MemoryLedger
-from tidepull.agent.records import Choice, Kind, Record, unpack_reward
+from tidepull.agent.records import Choice, Kind, LearnAt, Record, unpack_reward
 from tidepull.errors import TidepullError
 
 EXPECTED = {
@@ -165,7 +165,8 @@ class Book:
             if any(unpack_reward(row.body) != value for row in rows):
                 yield f"another reward: {what}"
         due = [record.seq for record in self._about[seq] if record.kind is Kind.DUE]
-        if len(due) > 1 or (due and rows and rows[-1].seq > due[0]):
+        learnt = [row.seq for row in rows if LearnAt.of(row.body) is not LearnAt.NEVER]
+        if len(due) > 1 or (due and learnt and learnt[-1] > due[0]):
             yield f"settled, and then again: {what}"
 
     def order(self) -> Iterator[str]:
