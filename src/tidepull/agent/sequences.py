@@ -34,7 +34,7 @@ def sequence_width(units: int, freedom: float, level: float) -> float:
     many degrees of freedom.
 
     >>> round(sequence_width(100, 1e9, 0.95), 2), round(sequence_width(10_000, 1e9, 0.95), 2)
-    (3.04, 3.57)
+    (3.04, 3.56)
     """
     from scipy.special import ndtr, stdtrit  # an agent starts sooner without it
 

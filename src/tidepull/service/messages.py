@@ -117,7 +117,7 @@ class SettingsBody(Strict):
 class SettingsChanged(Struct, kw_only=True):
     """What changed: the values before and after."""
 
-    changes: dict[str, tuple[Any, Any]]
+    changes: dict[str, list[Any]]
 
 
 class ChooseBody(Strict):

@@ -119,13 +119,13 @@ def test_table_wider_than_the_window_says_that_it_scrolls(page: Any) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     figure = page.locator("figure.table:has(table[id='details-tiny-flipping-gaussian'])")
     caption = figure.locator("figcaption")
-    page.wait_for_function("document.querySelector('.wide') !== null")
+    page.wait_for_selector(".wide", state="attached")
     assert "wide" in figure.get_attribute("class")
     said = caption.evaluate("node => getComputedStyle(node, '::after').content")
     assert "scroll sideways" in said
     page.set_viewport_size({"width": 4000, "height": 800})
     page.add_style_tag(content="body { max-width: none }")
-    page.wait_for_function("document.querySelector('.wide') === null")
+    page.wait_for_selector(".wide", state="detached")
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -247,14 +247,11 @@ def test_what_was_read_before_is_read_on_and_not_again(shop: House) -> None:
     assert waiting["delay_median"] == 60.0
 
 
-def test_heatmap_has_the_best_arm_of_every_hour_that_was_seen(shop: House) -> None:
+def test_heatmap_names_no_arm_that_is_not_surely_best(shop: House) -> None:
     served(shop, 60)
     answer = shop.ask("GET", "/v1/agents/shop/heatmap").json()
     assert [len(row) for row in answer["best"]] == [24] * 7
-    assert answer["best"][2][10] in ("blue", "green", "red")  # a Wednesday at 10:00, when it began
-    assert answer["best"][5][10] is None
-    seen = sum(cell is not None for row in answer["best"] for cell in row)
-    assert seen == 30
+    assert {arm for row in answer["best"] for arm in row} == {None}  # sixty decisions say little
     for best, share, margin in zip(answer["best"], answer["share"], answer["margin"], strict=True):
         assert all(
             (arm is None) == (s is None) == (m is None)

@@ -24,7 +24,7 @@ def test_history_has_the_same_types_whichever_rows_come_first(kind: Any) -> None
         if n > 120:
             agent.reward(decision.id, 1, at=START + n + 0.25 * (n % 2))
     found = agent.history(kind)
-    assert found.shape == (130, 9)
+    assert found.shape == (130, 10)
     last: dict[str, Any] = (
         found.to_dict("records")[-1] if kind == "pandas" else found.to_dicts()[-1]
     )

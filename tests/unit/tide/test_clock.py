@@ -19,7 +19,7 @@ MONDAY = 1_767_571_200.0
 
 def clocked(seed: int = 0, **more: object) -> Policy:
     return build_policy(
-        ("tide", {"also": ("calendar", "clock"), "without": ("network",), **more}),
+        ("tide", {"also": ("calendar", "clock"), "without": ("network", "structural"), **more}),
         ProblemShape(2),
         seed=seed,
     )
