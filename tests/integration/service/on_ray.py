@@ -82,9 +82,11 @@ class RayService:
     def ports(self) -> list[int]:
         return [int(url.rsplit(":", 1)[1]) for url in self.urls]
 
-    def wait_for_shards(self, count: int, seconds: float = 200) -> None:
+    def wait_for_shards(self, count: int, *, heard: int | None = None) -> None:
+        """Wait until so many shards live, and the service has said of `heard` that they listen."""
+        heard = count if heard is None else heard
         self._wait(
-            lambda: len(self.urls) >= count and len(_LISTENS.findall(self.said)) >= count, seconds
+            lambda: len(self.urls) >= count and len(_LISTENS.findall(self.said)) >= heard, 200
         )
 
     def wait_for_word(self, word: str, seconds: float = 60) -> None:

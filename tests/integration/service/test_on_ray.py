@@ -33,7 +33,7 @@ def test_machine_that_owns_an_agent_is_killed_under_load_and_decisions_go_on(
             third = Machine(tmp_path, "third", f"--address={address}")
             stack.callback(third.kill)
             service.wait_for_word("is gone; Ray starts it again")
-            service.wait_for_shards(2)  # Ray has put the lost one there
+            service.wait_for_shards(2, heard=3)  # Ray has put the lost one there
             callers.stop()
             service.process.send_signal(signal.SIGTERM)
             assert service.process.wait(90) == 0
