@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import tomllib
 from collections.abc import Mapping
@@ -32,6 +33,7 @@ from tidepull.paper.page import (
 )
 from tidepull.paper.reproduce import report_seeds
 from tidepull.paper.studies import combined, keep, searches_of
+from tidepull.problems.datasets import WALL_FOLLOWING
 from tidepull.reporting.frames import Frame, archived_frame, load_frame
 from tidepull.reporting.report import build_report
 from tidepull.reporting.result_tables import halving_table
@@ -395,7 +397,20 @@ def chosen(search: str, tmp_path: Path) -> str:
     return out.read_text()
 
 
-@pytest.mark.parametrize("search", ["paper-grid-noncontextual", "paper-grid-contextual"])
+DATA = os.environ.get("TIDEPULL_DATA")
+needs_robot = pytest.mark.skipif(
+    not (DATA and (Path(DATA) / WALL_FOLLOWING.name).is_file()),
+    reason=f"needs {WALL_FOLLOWING.name} in TIDEPULL_DATA",
+)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        "paper-grid-noncontextual",
+        pytest.param("paper-grid-contextual", marks=needs_robot),
+    ],
+)
 def test_the_committed_selections_are_what_the_kept_trials_give(
     search: str, tmp_path: Path
 ) -> None:
