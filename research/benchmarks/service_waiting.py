@@ -525,11 +525,9 @@ def table() -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in read():
-        stands = row["held"] == "database that stands still"
-        choose = "503 | " if stands else f"{row['choose_p99']} | {row['choose_max']}"
         lines.append(
             f"| {row['ledger']} | {row['held']} | {row['health_p99']} | {row['health_max']} | "
-            f"{choose} | {row['bare_p99']} | {row['bare_max']} |"
+            f"{row['choose_p99']} | {row['choose_max']} | {row['bare_p99']} | {row['bare_max']} |"
         )
     with OUT.open() as handle:
         said = handle.readline().lstrip("# ").strip()
