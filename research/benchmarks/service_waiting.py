@@ -524,11 +524,10 @@ def table() -> str:
         "| bare server p99 | longest ms |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for row in read():
-        lines.append(
-            f"| {row['ledger']} | {row['held']} | {row['health_p99']} | {row['health_max']} | "
-            f"{row['choose_p99']} | {row['choose_max']} | {row['bare_p99']} | {row['bare_max']} |"
-        )
+    shown = (
+        "ledger", "held", "health_p99", "health_max", "choose_p99", "choose_max", "bare_p99", "bare_max",
+    )  # fmt: skip
+    lines += ["| " + " | ".join(row[name] for name in shown) + " |" for row in read()]
     with OUT.open() as handle:
         said = handle.readline().lstrip("# ").strip()
     return "\n".join([*lines, "", f"{said}."])
