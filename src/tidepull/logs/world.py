@@ -26,7 +26,7 @@ from tidepull.errors import DataError, SnapshotError
 from tidepull.logs.log import Log, local_seconds
 from tidepull.logs.models import Features
 from tidepull.problems.drift import read_only
-from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward, World
+from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward, SimulatedProblem
 from tidepull.random import Streams
 from tidepull.types import BoolArray, Context, FloatArray, IntArray
 
@@ -107,7 +107,7 @@ def load(path: Path) -> FittedWorld:
     return world
 
 
-class FromLog(World):
+class FromLog(SimulatedProblem):
     """A fitted world as a problem."""
 
     remark = REMARK

@@ -31,7 +31,7 @@ from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
 
-class DriftingArms(rewards.World):
+class DriftingArms(rewards.SimulatedProblem):
     """Arms whose expected rewards move by themselves."""
 
     def __init__(self, drift: Drift, reward: rewards.Reward) -> None:
@@ -218,7 +218,7 @@ class WildRewardsParameters(Parameters):
     absurd: float = parameter(1e14, "that reward", ge=-1e15, le=1e15)
 
 
-class HeavyTailedArms(rewards.World):
+class HeavyTailedArms(rewards.SimulatedProblem):
     """A world of `wild-rewards`; means are drawn uniformly from 0 to 1."""
 
     def __init__(self, parameters: WildRewardsParameters, streams: Streams) -> None:
@@ -284,7 +284,7 @@ class WallClockParameters(Parameters):
     weekly: float = parameter(0.1, "how far it moves on weekends", ge=0, le=0.5)
 
 
-class WallClockArms(rewards.World):
+class WallClockArms(rewards.SimulatedProblem):
     """p_k = 1/2 + daily cos(2 pi (hour - h_k) / 24) + weekly c_k on weekends (- on weekdays),
     within 0.02 and 0.98.
 

@@ -18,7 +18,13 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.problems import datasets
 from tidepull.problems.arms import OneBestArm
 from tidepull.problems.drift import FlipsRegularly, is_flipped, read_only
-from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward, World, levels
+from tidepull.problems.rewards import (
+    BernoulliReward,
+    GaussianReward,
+    Reward,
+    SimulatedProblem,
+    levels,
+)
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, IntArray, Structure
 
@@ -28,7 +34,7 @@ Rule: TypeAlias = Callable[[int, int], int | None]
 N_DIGITS = 10
 
 
-class ClassificationProblem(World):
+class ClassificationProblem(SimulatedProblem):
     """Rows of a data set in a given order, again from the first row after the last.
 
     `scale` divides the stored observations.
@@ -179,7 +185,7 @@ class ClassBlocksParameters(Parameters):
             )
 
 
-class ClassBlocks(World):
+class ClassBlocks(SimulatedProblem):
     """A world of `class-blocks`."""
 
     def __init__(self, parameters: ClassBlocksParameters, streams: Streams) -> None:

@@ -32,7 +32,7 @@ from tidepull.problems.drift import (
     Rotation,
     read_only,
 )
-from tidepull.problems.rewards import GaussianReward, Names, World, weights
+from tidepull.problems.rewards import GaussianReward, Names, SimulatedProblem, weights
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
@@ -93,7 +93,7 @@ class PoolSampler:
         return expected_maximum(scores) - average
 
 
-class LinearProblem(World):
+class LinearProblem(SimulatedProblem):
     """Rewards w_t . x plus noise, for any sampler of arm vectors and any drift of w.
 
     Contexts and noise come from streams of their own; `remark` is shown beside every result.
@@ -256,7 +256,7 @@ class SteadyContextsParameters(Parameters):
         return self.rank or self.numbers
 
 
-class SteadyContexts(World):
+class SteadyContexts(SimulatedProblem):
     """A world of `steady-contexts`."""
 
     def __init__(self, parameters: SteadyContextsParameters, streams: Streams) -> None:

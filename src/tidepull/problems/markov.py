@@ -14,7 +14,7 @@ import numpy as np
 from tidepull.parameters import parameter
 from tidepull.problems.arms import OneBestArm
 from tidepull.problems.drift import read_only
-from tidepull.problems.rewards import GaussianReward, Reward, World, levels, noise_of
+from tidepull.problems.rewards import GaussianReward, Reward, SimulatedProblem, levels, noise_of
 from tidepull.random import Streams
 from tidepull.types import FloatArray, Structure
 
@@ -26,7 +26,7 @@ class CircularMarkovChainParameters(OneBestArm):
     n_arms: int = parameter(8, "number of arms", ge=1, le=10**6)
 
 
-class CircularMarkovChain(World):
+class CircularMarkovChain(SimulatedProblem):
     """When the best arm is chosen it trades places with the next arm; the start is drawn from the
     seed.
 
@@ -60,7 +60,7 @@ class CircularMarkovChain(World):
         return horizon * self._gap * (1 - 1 / self.n_arms)
 
 
-class RottingArms(World):
+class RottingArms(SimulatedProblem):
     """mean_k = fresh_k (1 - depth_k load_k). The load of an arm that is played moves towards 1,
     that of all others towards 0, by 1 / patience of the way in every round."""
 
@@ -85,7 +85,7 @@ class RottingArms(World):
         return Structure(np.arange(self.n_arms), vectors, noise, mean, std)
 
 
-class ParityMachine(World):
+class ParityMachine(SimulatedProblem):
     """Two hidden states; the state switches after every second success.
 
     A success is a play of the arm that is best in the present state.
@@ -110,7 +110,7 @@ class ParityMachine(World):
         return levels(groups, noise_of(self.reward))
 
 
-class TwoStepChain(World):
+class TwoStepChain(SimulatedProblem):
     """One arm pays; when it is played, the next one to pay depends on the last two that did.
 
     Inside: next = successor[two ago][one ago], a table of random permutations.

@@ -31,7 +31,7 @@ from tidepull.problems.rewards import (
     GaussianReward,
     HeavyReward,
     Reward,
-    World,
+    SimulatedProblem,
     levels,
     noise_of,
 )
@@ -75,7 +75,7 @@ def random_landscape(n_labels: int, rng: np.random.Generator) -> Landscape:
     )
 
 
-class LabelledPath(World):
+class LabelledPath(SimulatedProblem):
     """One arm pays for each label; which one, takes turns between two rules."""
 
     def __init__(
@@ -276,7 +276,7 @@ _BUILDERS: dict[str, Callable[[str, np.random.Generator, Streams], Problem]] = {
 }
 
 
-class NoisyLabels(World):
+class NoisyLabels(SimulatedProblem):
     """A hidden label shows itself as a noisy point about its centre; one arm pays for each
     label."""
 

@@ -72,7 +72,7 @@ def check_arm(arm: int, n_arms: int) -> None:
         raise ArmError(f"arm must be a whole number from 0 to {n_arms - 1}, got {arm!r}")
 
 
-class World:
+class SimulatedProblem:
     """A problem whose rewards are of one kind: an arm is paid by its mean, and the world moves on.
 
     Nothing is shown, and the means of the round are `_means`, unless a world says otherwise.

@@ -38,8 +38,8 @@ from tidepull.tide.models.structural import (
     HOUR_SECONDS,
     LASTING_HOURS,
     Blocks,
+    ModelStructure,
     StructuralModels,
-    Structure,
 )
 from tidepull.tide.parameters import STRUCTURAL
 from tidepull.types import BoolArray, Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
@@ -78,7 +78,7 @@ class _Mixture(Stateful):
 
     state = ("models", "log_weights", "centre", "spread")
 
-    def __init__(self, structures: list[Structure], blocks: Blocks, n_blocks: int) -> None:
+    def __init__(self, structures: list[ModelStructure], blocks: Blocks, n_blocks: int) -> None:
         self.models = StructuralModels(structures, blocks, n_blocks)
         prior = [_SCALES[s.scale] * _PERSISTENCES[s.persistence] for s in structures]
         self._log_prior = np.log(np.array(prior) / sum(prior))
@@ -335,11 +335,11 @@ def likelihood_of(rewards: FloatArray) -> int:
     return HURDLE if is_money and len(np.unique(paid)) > 2 else ANY
 
 
-def structures_of(blocks: Blocks) -> list[Structure]:
+def structures_of(blocks: Blocks) -> list[ModelStructure]:
     """Every combination of season, interactions, scale and persistence, plain ones first."""
     crossings = (False, True) if blocks.crossed else (False,)
     return [
-        Structure(day, weekend, week, crossed, scale, persistence)
+        ModelStructure(day, weekend, week, crossed, scale, persistence)
         for day, weekend, week in _SEASONS
         for crossed in crossings
         for persistence in _PERSISTENCES

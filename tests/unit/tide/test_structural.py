@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidepull.policies import build_policy
-from tidepull.tide.models.structural import Blocks, StructuralModels, Structure
+from tidepull.tide.models.structural import Blocks, ModelStructure, StructuralModels
 from tidepull.tide.structural import (
     ANY,
     BINARY,
@@ -23,7 +23,7 @@ HOUR, DAY = 3600.0, 86_400.0
 
 
 def dense_outlook(
-    structure: Structure, blocks: Blocks, X: FloatArray, hours: FloatArray, y: FloatArray,
+    structure: ModelStructure, blocks: Blocks, X: FloatArray, hours: FloatArray, y: FloatArray,
     noise: FloatArray, x: FloatArray, hour: float,
 ) -> tuple[float, float]:  # fmt: skip
     """Mean and variance at x by a Gaussian process whose covariance has an Ornstein-Uhlenbeck

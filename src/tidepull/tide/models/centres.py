@@ -31,7 +31,7 @@ import numpy as np
 
 from tidepull.tide.models.algebra import compiled, inlined
 from tidepull.tide.models.calibration import put_right
-from tidepull.tide.models.held import Held
+from tidepull.tide.models.held import HeldArrays
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.types import FloatArray, IntArray
 
@@ -229,7 +229,7 @@ def _learn(known: Centres, t: int, arm: int, x: FloatArray, y: float) -> float:
 
 
 @compiled
-def observe(held: Held, t: int, arm: int, x: FloatArray, y: float) -> float:
+def observe(held: HeldArrays, t: int, arm: int, x: FloatArray, y: float) -> float:
     """Log likelihood of a success (y > 0) or failure, which is then learnt."""
     score: float = _learn(held.arrays, t, arm, x, y)
     return score
@@ -246,7 +246,7 @@ def replay(
 
 @compiled
 def outlook(
-    held: Held, t: int, x: FloatArray, width: float, along: FloatArray, across: FloatArray, chances: FloatArray
+    held: HeldArrays, t: int, x: FloatArray, width: float, along: FloatArray, across: FloatArray, chances: FloatArray
 ) -> None:  # fmt: skip
     """The chance of every class in round t, of one draw of the centres."""
     known: Centres = held.arrays

@@ -19,17 +19,17 @@ class _HeldType(types.StructRef):  # type: ignore[name-defined]
     """A tuple, whatever is in it."""
 
 
-class Held(structref.StructRefProxy):
+class HeldArrays(structref.StructRefProxy):
     """What kernels are given; they read its `arrays`."""
 
 
-structref.define_constructor(Held, _HeldType, ["arrays"])
-structref.define_boxing(_HeldType, Held)
+structref.define_constructor(HeldArrays, _HeldType, ["arrays"])
+structref.define_boxing(_HeldType, HeldArrays)
 
 
 @compiled
 def _hold(arrays: Any) -> Any:
-    return Held(arrays)
+    return HeldArrays(arrays)
 
 
 class Ready:

@@ -40,7 +40,7 @@ from tidepull.tide.models.algebra import (
 )
 from tidepull.tide.models.calibration import put_right
 from tidepull.tide.models.family import Window
-from tidepull.tide.models.held import Held
+from tidepull.tide.models.held import HeldArrays
 from tidepull.tide.models.inverse import draw_inverse, learn_inverse, weigh_inverse
 from tidepull.tide.models.small import LARGEST, learn_small, weigh_small
 from tidepull.tide.models.spec import ADDED_SINE, HARMONICS, SINE, SQUARE
@@ -349,7 +349,7 @@ def observe(
 
 @compiled
 def observe_held(
-    held: Held,
+    held: HeldArrays,
     t: int,
     notes: FloatArray,
     arm: int,
@@ -517,7 +517,7 @@ def prospects(
 
 @compiled
 def prospects_held(
-    held: Held,
+    held: HeldArrays,
     slots: IntArray,
     t: int,
     notes: FloatArray,

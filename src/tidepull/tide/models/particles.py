@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidepull.tide.models.algebra import compiled, inlined, log_binary, log_kind, log_student
-from tidepull.tide.models.held import Held
+from tidepull.tide.models.held import HeldArrays
 from tidepull.tide.models.inverse import (
     begin_inverse,
     draw_inverse,
@@ -436,7 +436,7 @@ def observe(ps: Particles, t: int, k: int, x: FloatArray, y: float, binary: bool
 
 
 @compiled
-def observe_held(held: Held, t: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
+def observe_held(held: HeldArrays, t: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
     """The same of stories that are held ready."""
     score: float = observe(held.arrays, t, k, x, y, binary)
     return score

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidepull.tide.models.algebra import compiled, inlined, log_binary, log_student
-from tidepull.tide.models.held import Held
+from tidepull.tide.models.held import HeldArrays
 from tidepull.tide.models.inverse import (
     begin_inverse,
     draw_inverse,
@@ -297,7 +297,7 @@ def observe(runs: Runs, t: int, c: int, k: int, x: FloatArray, y: float, binary:
 
 @compiled
 def observe_held(
-    held: Held, t: int, c: int, k: int, x: FloatArray, y: float, binary: bool
+    held: HeldArrays, t: int, c: int, k: int, x: FloatArray, y: float, binary: bool
 ) -> float:
     """The same of runs that are held ready."""
     score: float = observe(held.arrays, t, c, k, x, y, binary)

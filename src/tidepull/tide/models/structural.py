@@ -132,7 +132,7 @@ def is_weekend(time: float) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
+class ModelStructure:
     """Which blocks a model has, and how its arms deviate from them.
 
     Parameters
@@ -191,7 +191,7 @@ class StructuralModels(Stateful):
 
     Parameters
     ----------
-    structures : list of Structure
+    structures : list of ModelStructure
         The models.
     blocks : Blocks
         The features that they share.
@@ -201,7 +201,7 @@ class StructuralModels(Stateful):
 
     state = ("mean", "cov", "clock", "a", "b")
 
-    def __init__(self, structures: list[Structure], blocks: Blocks, n_blocks: int) -> None:
+    def __init__(self, structures: list[ModelStructure], blocks: Blocks, n_blocks: int) -> None:
         count, d = len(structures), blocks.dim
         self._v = np.array([structure.variances(blocks) for structure in structures])
         self._rho = np.ones((count, d))
