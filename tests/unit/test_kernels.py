@@ -4,35 +4,29 @@ written."""
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
+import numba
 import pytest
 
-from tidepull._internal import kernels
+from tidepull._internal import kernel_cache as kernels
 
 PLAY = """
-import numba
-from numba.core import caching
-
-import tidepull
-
-with tidepull.Agent.memory(arms=["a", "b"], context={}, policy="bernoulli-ts") as agent:
-    agent.reward(agent.choose(), 1.0)
-before = dict(vars(numba.config)), list(caching.CacheImpl._locator_classes)
-
 import numpy as np
 
-from tidepull._internal.kernels import compiling
-from tidepull.posteriors import kernels
+from tidepull._internal import compiler
+from tidepull.posteriors.kernels import solve
 
-with compiling(lambda: None) as listener:
-    kernels.solve(np.eye(2), np.ones(2))
-assert before == (dict(vars(numba.config)), list(caching.CacheImpl._locator_classes))
-print("compiled" if listener.seen else "found", kernels.solve._cache.cache_path)
+with compiler.allowed():
+    solve(np.eye(2), np.ones(2))
+cache = solve.dispatcher
+print("compiled" if cache.stats.cache_misses else "found", cache._cache.cache_path)
 """
 
 OBEY_PERMISSIONS = """
@@ -159,6 +153,20 @@ def test_digest_knows_only_what_is_imported(tmp_path: Path) -> None:
 
 def test_kernels_of_the_encoders_know_the_file_of_their_vectors() -> None:
     root = Path(kernels.__file__).parents[1]
-    assert (root / "encoders" / "simd.py").resolve() in kernels._imported(
-        (root / "encoders" / "kernels.py").resolve(), root.resolve()
-    )
+    files = [
+        (root / "encoders" / f"{name}.py").resolve() for name in ("kernels", "lowering", "simd")
+    ]
+    for file, imported in pairwise(files):
+        assert imported in kernels._imported(file, root.resolve())
+
+
+@pytest.mark.parametrize("rest", [b"ctidepull.types\nThereWasOnce\n.", b"", b"nonsense"])
+def test_index_that_cannot_be_read_is_empty_and_written_anew(tmp_path: Path, rest: bytes) -> None:
+    index = kernels.KernelIndex(str(tmp_path), "kernel", "stamp")
+    index.save("key", "compiled")
+    assert index.load("key") == "compiled"
+    path = next(tmp_path.glob("*.nbi"))
+    path.write_bytes(pickle.dumps(numba.__version__, protocol=-1) + rest)
+    assert index.load("key") is None
+    index.save("key", "compiled again")
+    assert index.load("key") == "compiled again"

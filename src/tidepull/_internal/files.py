@@ -135,3 +135,14 @@ def explained(verb: str, path: Path) -> Iterator[None]:
     except OSError as error:
         reason = _FIXES.get(error.errno or 0, f"{error.strerror or error}")
         raise StoreError(f"cannot {verb} {path}: {reason}") from error
+
+
+@contextmanager
+def exclusively(path: Path) -> Iterator[None]:
+    """Hold the lock of a file (flock), which is made where there is none; wait for those that have
+    it."""
+    import fcntl  # not on Windows
+
+    with explained("lock", path), path.open("ab") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -1,184 +1,188 @@
-"""Compiled kernels: one decorator for all of them, and a cache on disk that notices every change of
-their sources.
+"""Kernels: functions that run in Python until they are compiled.
 
-Numba's own cache looks at the file of a kernel alone, so a kernel that was inlined from another
-file stays as it was. Here the stamp of a kernel is a digest of the names and contents of its file
-and of all files of this package that it imports, and theirs. Kernels are read from all of these
-places, and written to the first that can be written:
+An *exact* kernel gives the same bits in Python and compiled: sums in the order in which they are
+written, every operation rounded by itself, functions of `math` (not `hypot` and `lgamma`, which
+numba has of its own, and `math.pow` instead of `**`). So it runs in Python at first, and the switch
+to compiled code (`compiler.py`) may come at any moment. A kernel that is not exact waits for its
+compiler.
 
-    TIDEPULL_CACHE, NUMBA_CACHE_DIR, __pycache__ beside the source, the user's cache directory
-
-So an installation that cannot be written uses the kernels that lie in it. A kernel that is in none
-of these places, where none can be written, is compiled in every process. Functions of other
-packages are not affected.
+Numba is imported when the first kernel is loaded or compiled.
 """
 
 from __future__ import annotations
 
-import ast
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache
-from hashlib import blake2b
-from pathlib import Path
-from typing import Any, TypeVar
+import functools
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from importlib import import_module
+from typing import Any, TypeVar, cast
 
-import numba
-from numba.core import caching, event
+import numpy as np
+
+from tidepull._internal import compiler
+from tidepull._internal.compiler import NotCompiledError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PACKAGE = "tidepull"
-_ROOT = Path(__file__).parents[1]
+KERNELS: list[Kernel] = []
+"""All that were defined."""
 
 
-def kernel(**options: Any) -> Callable[[F], F]:
-    """Return a decorator that compiles a function with numba (`options` are those of `njit`) and
-    keeps it on disk.
+def kernel(
+    *,
+    exact: bool = True,
+    inline: bool = False,
+    needs: str = "",
+    until_compiled: Callable[..., Any] | None = None,
+    **options: Any,
+) -> Callable[[F], F]:
+    """Return a decorator that makes a function a kernel.
 
+    Parameters
+    ----------
+    exact : bool, default: True
+        Whether Python and compiled code agree in every bit.
+    inline : bool, default: False
+        Whether only other kernels call it; it becomes a part of them.
+    needs : str, optional
+        Module with the extensions of numba that its compilation needs.
+    until_compiled : callable, optional
+        A quicker function with the same bits, such as one of NumPy, which runs until then.
+    **options
+        Those of `numba.njit`.
+
+    Examples
+    --------
     >>> @kernel(nogil=True)
     ... def twice(x: float) -> float:
     ...     return 2 * x
     >>> twice(1.5)
     3.0
     """
+    if inline:
+        # A call that is not inlined would copy the headers of up to twenty arrays, and one that
+        # counts references (`_nrt`, which only functions that allocate something need) spends most
+        # of its time on taking and giving them back.
+        options |= {"forceinline": True, "_nrt": False}
 
     def decorate(function: F) -> F:
-        compiled = numba.njit(**options)(function)
-        # Where numba is switched off, it is the function itself.
-        if hasattr(compiled, "enable_caching"):
-            with suppress(RuntimeError):  # a function without a file
-                compiled._cache = _KernelCache(function)
-        return compiled  # type: ignore[no-any-return]
+        made = Kernel(function, options, exact, needs)
+        made.until_compiled = until_compiled or function
+        made.inline = inline
+        if inline:
+            made._run = function
+        KERNELS.append(made)
+        return cast(F, made)
 
     return decorate
 
 
-@cache
-def source_digest(path: Path, root: Path = _ROOT) -> str:
-    """Return a digest of a source file and of all files below `root` that it imports, directly or
-    not."""
-    digest, waiting, seen = blake2b(digest_size=16), [path.resolve()], set()
-    while waiting:
-        if (file := waiting.pop()) not in seen:
-            seen.add(file)
-            waiting += _imported(file, root.resolve())
-    for file in sorted(seen):
-        digest.update(str(file.relative_to(root.resolve())).encode() + b"\0" + _content(file))
-    return digest.hexdigest()
+class Kernel:
+    """A function that runs in Python until `switch`; the parameters are those of `kernel`."""
 
+    inline = False
+    until_compiled: Callable[..., Any]
 
-@cache
-def _content(file: Path) -> bytes:
-    return file.read_bytes()
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], exact: bool, needs: str
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.name = f"{function.__module__.removeprefix('tidepull.')}.{function.__name__}"
+        self.py_func, self.exact = function, exact
+        self._options, self._needs = options, needs
+        self._run: Callable[..., Any] = self._first_call
 
+    def __call__(self, *args: Any) -> Any:
+        """Run it, compiled if it can be."""
+        try:
+            return self._run(*args)
+        except NotCompiledError:  # nothing has been done yet
+            return self._in_python(*args)
 
-@cache
-def _imported(file: Path, root: Path) -> list[Path]:
-    """The files of the package that a file imports by `from` (the only way in this package)."""
-    files = []
-    for node in ast.walk(ast.parse(_content(file))):
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.module
-            and node.module.split(".")[0] == _PACKAGE
-        ):
-            module = root.joinpath(*node.module.split(".")[1:])
-            names = [module / alias.name for alias in node.names]
-            files += [
-                p.with_suffix(".py") for p in (module, *names) if p.with_suffix(".py").is_file()
-            ]
-    return files
+    def __deepcopy__(self, memo: Any) -> Kernel:
+        """A network that is copied has the same kernels."""
+        return self
 
+    def _in_python(self, *args: Any) -> Any:
+        with np.errstate(all="ignore"):  # as compiled code
+            return self.until_compiled(*args)
 
-def _places(source: Path) -> Iterator[Path]:
-    """Directories for the kernels of a file, the preferred one first."""
-    inside = caching._CacheLocator.get_suitable_cache_subpath(str(source))
-    for named in (os.environ.get("TIDEPULL_CACHE"), numba.config.CACHE_DIR):
-        if named:
-            yield Path(named) / inside
-    yield source.parent / "__pycache__"
-    with suppress(RuntimeError):  # a user without a home
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        yield home / _PACKAGE / "kernels" / inside
+    def _first_call(self, *args: Any) -> Any:
+        if self.exact:
+            self._run = self._in_python
+            compiler.adopt(self, args)
+        else:
+            compiler.wait()
+            self.switch()
+        return self._run(*args)
 
+    def load(self, args: tuple[Any, ...]) -> None:
+        """Load what is on disk for a call with such arguments."""
+        typeof = self.dispatcher.typeof_pyval
+        with suppress(NotCompiledError):
+            self.dispatcher.compile(
+                tuple(a.numba_type() if hasattr(a, "numba_type") else typeof(a) for a in args)
+            )
 
-class _KernelLocator(caching._CacheLocator):  # type: ignore[misc]
-    """Where numba looks for one kernel, and the stamp by which it knows that the kernel is
-    fresh."""
+    def forget(self) -> None:
+        """Begin with the next call as with the first."""
+        self._run = self._first_call
 
-    def __init__(self, function: Callable[..., Any], source: Path) -> None:
-        self._line, self._source = function.__code__.co_firstlineno, source
-        self.places = list(_places(source))
-        self.place = self.places[0]
+    def switch(self) -> None:
+        """Run compiled from now on."""
+        self._run = self.dispatcher
 
-    def get_cache_path(self) -> str:
-        return str(self.place)
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether it was compiled for this processor, for arguments of some types; a kernel of
+        another package cannot be."""
+        signatures = getattr(self.dispatcher._cache, "signatures", None)
+        return signatures is None or bool(signatures(self.dispatcher.targetctx))
 
-    def get_source_stamp(self) -> str:
-        return source_digest(self._source)
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba takes it for in other kernels."""
+        return self.dispatcher._numba_type_
 
-    def get_disambiguator(self) -> str:
-        return str(self._line)
+    @cached_property
+    def dispatcher(self) -> Any:
+        """The compiled function: it loads from disk, and compiles only where that is allowed."""
+        import numba
 
-    @classmethod
-    def from_function(cls, function: Callable[..., Any], file: str) -> _KernelLocator | None:
-        return cls(function, Path(file)) if Path(file).is_file() else None
+        from tidepull._internal.kernel_cache import KernelCache
 
+        if self._needs:
+            import_module(self._needs)
+        dispatcher = numba.njit(**self._options)(self.py_func)
+        if dispatcher is not self.py_func:  # numba is not switched off
+            with suppress(RuntimeError):  # a function without a file
+                dispatcher._cache = KernelCache(self.py_func)
+            self._guard(dispatcher)
+        return dispatcher
 
-class _KernelFiles(caching.CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = (_KernelLocator,)
+    def _guard(self, dispatcher: Any) -> None:
+        """A call that finds nothing on disk raises `NotCompiledError`, unless this is not exact."""
+        compile, for_args = dispatcher._compiler.compile, dispatcher._compile_for_args
 
+        def compile_if_allowed(args: Any, return_type: Any) -> Any:
+            if not compiler.is_allowed():
+                raise NotCompiledError(self.name)
+            return compile(args, return_type)
 
-class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
-    """Numba's cache of a function, in several places: read from all, written to the first that can
-    be written."""
+        def load_for(*args: Any, **kws: Any) -> Any:
+            if self.exact and compiler.is_busy():  # numba's lock may be held for seconds
+                raise NotCompiledError(self.name)
+            try:
+                return for_args(*args, **kws)
+            except NotCompiledError:
+                signature = tuple(map(dispatcher.typeof_pyval, args))
+                if self.exact:
+                    compiler.put(dispatcher, signature)
+                    raise
+                compiler.say(f"compiling {self.name}")
+                with compiler.allowed():
+                    return dispatcher.compile(signature)
 
-    _impl_class = _KernelFiles
-
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        for _ in self._each_place():
-            with suppress(OSError):
-                if (data := super().load_overload(signature, target_context)) is not None:
-                    return data
-        return None
-
-    def save_overload(self, signature: Any, data: Any) -> None:
-        for _ in self._each_place():
-            with suppress(OSError):
-                return super().save_overload(signature, data)  # type: ignore[no-any-return]
-        return None
-
-    def _each_place(self) -> Iterator[None]:
-        locator, name = self._impl.locator, self._impl.filename_base
-        stamp = locator.get_source_stamp()
-        for place in locator.places:
-            locator.place = place
-            self._cache_path = str(place)
-            self._cache_file = caching.IndexDataCacheFile(str(place), name, stamp)
-            yield
-
-
-class _FirstCompilation(event.Listener):  # type: ignore[misc]
-    """Calls back when numba begins to compile something that its cache does not hold."""
-
-    def __init__(self, announce: Callable[[], None]) -> None:
-        self._announce = announce
-        self.seen = False
-
-    def on_start(self, event: Any) -> None:
-        if not self.seen:
-            self.seen = True
-            self._announce()
-
-    def on_end(self, event: Any) -> None:
-        pass
-
-
-@contextmanager
-def compiling(announce: Callable[[], None]) -> Iterator[_FirstCompilation]:
-    """Call `announce` once if numba compiles anything inside the block."""
-    listener = _FirstCompilation(announce)
-    with event.install_listener("numba:compile", listener):
-        yield listener
+        dispatcher._compiler.compile = compile_if_allowed
+        dispatcher._compile_for_args = load_for

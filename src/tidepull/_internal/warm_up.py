@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from tidepull import encoders
-from tidepull.policies import build_policy
-from tidepull.registry import Named
+from tidepull._internal import compiler
+from tidepull._internal.files import write_whole
 from tidepull.types import Context, Event, ProblemShape
 
 _ROUNDS = 40
 """Rounds of `tide` after which it has trained, searched and begun anew."""
+_MODULES = ("tide.policy", "tide.models.held_native", "policies.linear", "encoders.recurrence")
+"""With their imports, all that have kernels."""
 _SHAPES = (ProblemShape(2), ProblemShape(2, observation_dim=2), ProblemShape(2, arm_dim=2))
 
 
 def warm_up(announce: Callable[[], None] = lambda: None) -> bool:
-    """Compile the kernels of every policy, or load them from disk.
+    """Load the compiled kernels, and have them compiled if they are not on disk.
 
-    The compilation takes about a minute. Compiled kernels are kept in `TIDEPULL_CACHE` or
-    `NUMBA_CACHE_DIR`, else beside the package, else in the user's cache directory, for all
-    processes. Networks have kernels for each number of units; those of 32 units are compiled
-    here.
+    The compilation takes about a minute, once for a machine: kernels are kept in `TIDEPULL_CACHE`
+    or `NUMBA_CACHE_DIR`, else beside the package, else in the user's cache directory, for all
+    processes. Without it kernels run in Python until another process has compiled them. Networks
+    have kernels for each number of units; those of 32 units are compiled here.
 
     Parameters
     ----------
     announce : callable, optional
-        Function that is called once, without arguments, before the first compilation.
+        Function that is called once, without arguments, before the compilation.
 
     Returns
     -------
@@ -41,19 +47,76 @@ def warm_up(announce: Callable[[], None] = lambda: None) -> bool:
     compiling
     True
     """
-    with encoders.compiling(announce) as listener:
-        encoders.warm_up()
-        for shape in _SHAPES:
-            for binary in (True, False):
-                _play("tide", shape, binary)
-            if shape.arm_dim:
-                _play("lin-ts", shape, False)
-                _play("lin-ucb", shape, False)
-    return listener.seen
+    return compiler.wait(announce)
 
 
-def _play(policy: Named, shape: ProblemShape, binary: bool) -> None:
-    learner, rng = build_policy(policy, shape, seed=0), np.random.default_rng(0)
+def missing_kernels() -> list[str]:
+    """Names of kernels of which no compiled one is on disk.
+
+    Returns
+    -------
+    list of str
+        Module and name of each.
+    """
+    from tidepull._internal.kernels import KERNELS
+
+    for module in _MODULES:
+        import_module(f"tidepull.{module}")
+    return [kernel.name for kernel in KERNELS if not kernel.is_on_disk]
+
+
+def compile_all() -> None:
+    """Compile all kernels, unless another process has done it, and say so on disk; a line of
+    output for each."""
+    folder = compiler.folder()
+    if folder is None:
+        return
+    with suppress(OSError, AttributeError):
+        os.nice(max(0, 5 - os.nice(0)))
+    with _locked(folder / "lock"):
+        if compiler.is_warm():
+            return
+        from numba.core import event
+
+        class Line(event.Listener):  # type: ignore[misc]
+            def on_start(self, event: Any) -> None:
+                with suppress(OSError):  # the process that asked is gone
+                    print(flush=True)
+
+            def on_end(self, event: Any) -> None:
+                pass
+
+        with event.install_listener("numba:compile", Line()):
+            compiler.compile_here(play_all)
+        write_whole(folder / compiler.mark(compiler.target()), b"")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock that ends with this process; where there are none (Windows), go on without."""
+    with path.open("w") as file:
+        with suppress(ModuleNotFoundError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def play_all() -> None:
+    """Call every kernel with every type of arguments that policies give it."""
+    from tidepull.policies import build_policy
+
+    for shape in _SHAPES:
+        for binary in (True, False):
+            _play(build_policy("tide", shape, seed=0), shape, binary)
+        if shape.arm_dim:
+            _play(build_policy("lin-ts", shape, seed=0), shape, False)
+            _play(build_policy("lin-ucb", shape, seed=0), shape, False)
+    _train()
+
+
+def _play(learner: Any, shape: ProblemShape, binary: bool) -> None:
+    rng = np.random.default_rng(0)
     for t in range(_ROUNDS):
         observation = rng.normal(size=shape.observation_dim) if shape.observation_dim else None
         features = rng.normal(size=(shape.n_arms, shape.arm_dim)) if shape.arm_dim else None
@@ -69,3 +132,18 @@ def _play(policy: Named, shape: ProblemShape, binary: bool) -> None:
         learner.learn(Event(context, arm, float(swing > 0) if binary else float(swing)))
         while learner.upkeep():
             pass
+
+
+def _train() -> None:
+    """Both networks, for one epoch."""
+    from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder
+
+    shape, rng = ProblemShape(2), np.random.default_rng(0)
+    network: dict[str, Any] = {"units": (32, 32, 32), "learning_rate": 0.01, "rng": rng}
+    for encoder in (
+        RecurrentEncoder(shape, **network),
+        FeedforwardEncoder(shape, order=1, sinusoids=1, **network),
+    ):
+        encoder.features(Context())
+        encoder.append(Event(Context(), 0, 0.0))
+        encoder.refit(1)

@@ -1,34 +1,33 @@
-"""The compiled loops of both networks: everything that is not a matrix product over a whole
-sequence.
+"""The kernels of both networks: everything that is not a matrix product over a whole sequence.
 
-All kernels are built for float32 and float64. Hyperbolic tangent and logistic function are rational
-in float32, so that they vectorise, and within 4 units in the last place; they are exact in float64.
-`fastmath` lets sums be reordered and fused, but not numbers that are not finite be assumed away: a
-diverged network must still show itself.
+All kernels work in float32 and float64. Hyperbolic tangent and logistic function are rational in
+float32, so that they vectorise, and within 4 units in the last place; they are exact in float64.
+Kernels of training let sums be reordered and fused, but not numbers that are not finite be assumed
+away: a diverged network must still show itself. Those of one step are exact (`kernel`).
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from tidepull._internal.kernels import kernel
-from tidepull.encoders import simd
 from tidepull.types import FloatArray
+
+if TYPE_CHECKING:  # so that the stamp of kernels covers it, which are compiled with it
+    from tidepull.encoders import lowering as lowering
 
 Kernel: TypeAlias = Callable[..., Any]
 
-OPTIONS: dict[str, Any] = {
-    "fastmath": {"reassoc", "contract", "arcp", "nsz", "afn"},
-    "error_model": "numpy",  # a division that may raise would not vectorise
-}
-_compiled = kernel(**OPTIONS)
+STRICT: dict[str, Any] = {"error_model": "numpy"}
+"""A division that may raise would not vectorise."""
+OPTIONS: dict[str, Any] = STRICT | {"fastmath": {"reassoc", "contract", "arcp", "nsz", "afn"}}
+_LOWERING = "tidepull.encoders.lowering"
+compiled = kernel(exact=False, needs=_LOWERING, **OPTIONS)
+_step = kernel(needs=_LOWERING, **STRICT)
 
 HALF = np.float32(0.5)
 
@@ -48,69 +47,45 @@ HD6, HD4, HD2 = D6 / np.float32(64.0), D4 / np.float32(16.0), D2 / np.float32(4.
 
 
 def tanh(x: Any) -> Any:
-    """Hyperbolic tangent inside a kernel: rational in float32, exact in float64."""
-    raise NotImplementedError("only inside a kernel")
+    """Hyperbolic tangent inside a kernel of training: rational in float32, exact in float64."""
+    raise NotImplementedError("only inside a compiled kernel")
 
 
 def sigmoid(x: Any) -> Any:
-    """Logistic function inside a kernel."""
-    raise NotImplementedError("only inside a kernel")
+    """Logistic function inside a kernel of training."""
+    raise NotImplementedError("only inside a compiled kernel")
 
 
 def clamp(x: Any, limit: Any) -> Any:
-    """x within ±limit inside a kernel; what is not a number stays so."""
-    raise NotImplementedError("only inside a kernel")
+    """x within ±limit; what is not a number stays so."""
+    low = -limit if x < -limit else x
+    return limit if low > limit else low
 
 
-@overload(clamp, jit_options=OPTIONS)
-def _clamp(x: Any, limit: Any) -> Kernel:  # noqa: ARG001
-    def scalar(x: Any, limit: Any) -> Any:
-        low = -limit if x < -limit else x
-        return limit if low > limit else low
-
-    def vector(x: Any, limit: Any) -> Any:
-        return simd.clamp(x, limit)
-
-    return vector if isinstance(x, simd.Vector) else scalar
-
-
-@overload(tanh, jit_options=OPTIONS)
-def _tanh(x: Any) -> Kernel:
-    def rational(x: Any) -> Any:
-        y = clamp(x, TANH_LIMIT)
-        s = y * y
-        n = y * ((N5 * s + N3) * s + N1)
-        d = ((D6 * s + D4) * s + D2) * s + D0
-        m = n * d
-        return (m + m) / (n * n + d * d)
-
-    def exact(x: Any) -> Any:
+def step_tanh(x: Any) -> Any:
+    """Hyperbolic tangent inside a kernel of one step; compiled as in `lowering.py`."""
+    if x.dtype != np.float32:
         return math.tanh(x)
-
-    def exact_vector(x: Any) -> Any:
-        return simd.exact_tanh(x)
-
-    if isinstance(x, simd.Vector):
-        return rational if x.dtype == types.float32 else exact_vector
-    return rational if x == types.float32 else exact
-
-
-@overload(sigmoid, jit_options=OPTIONS)
-def _sigmoid(x: Any) -> Kernel:
-    def rational(x: Any) -> Any:
-        y = clamp(x, SIGMOID_LIMIT)
-        s = y * y
-        n = y * ((HN5 * s + HN3) * s + HN1)
-        d = ((HD6 * s + HD4) * s + HD2) * s + D0
-        return HALF + n * d / (n * n + d * d)
-
-    def exact(x: Any) -> Any:
-        return HALF + HALF * tanh(HALF * x)
-
-    return rational if getattr(x, "dtype", x) == types.float32 else exact
+    y = clamp(x, TANH_LIMIT)
+    s = y * y
+    n = y * ((N5 * s + N3) * s + N1)
+    d = ((D6 * s + D4) * s + D2) * s + D0
+    m = n * d
+    return (m + m) / (n * n + d * d)
 
 
-@_compiled
+def step_sigmoid(x: Any) -> Any:
+    """Logistic function inside a kernel of one step."""
+    if x.dtype != np.float32:
+        return 0.5 + 0.5 * math.tanh(0.5 * x)
+    y = clamp(x, SIGMOID_LIMIT)
+    s = y * y
+    n = y * ((HN5 * s + HN3) * s + HN1)
+    d = ((HD6 * s + HD4) * s + HD2) * s + D0
+    return HALF + n * d / (n * n + d * d)
+
+
+@_step
 def accumulate(out: FloatArray, x: FloatArray, W: FloatArray) -> None:
     """out += x W, for the few rows of one round."""
     for k in range(x.size):
@@ -119,7 +94,7 @@ def accumulate(out: FloatArray, x: FloatArray, W: FloatArray) -> None:
             out[j] += factor * row[j]
 
 
-@_compiled
+@_step
 def gates_of_state(
     out: FloatArray,
     h: FloatArray,
@@ -136,7 +111,7 @@ def gates_of_state(
     accumulate(out, h, recurrent)
 
 
-@_compiled
+@_step
 def cell_step(
     shared: FloatArray,
     observation: FloatArray,
@@ -169,34 +144,34 @@ def cell_step(
     for k in range(arms.shape[0]):
         h, c_next, u, arm = H[k], C[k], U[k], arms[k]
         for j in range(3 * hidden):
-            g[j] = sigmoid(common[j] + arm[j])
+            g[j] = step_sigmoid(common[j] + arm[j])
         for j in range(3 * hidden, width):
-            g[j] = tanh(common[j] + arm[j])
+            g[j] = step_tanh(common[j] + arm[j])
         for j in range(hidden):
             c_next[j] = g[hidden + j] * c[j] + g[j] * g[3 * hidden + j]
-            h[j] = g[2 * hidden + j] * tanh(c_next[j])
+            h[j] = g[2 * hidden + j] * step_tanh(c_next[j])
         for j in range(u.size):
             u[j] = bias[j]
         accumulate(u, h, third)
         for j in range(u.size):
-            u[j] = tanh(u[j])
+            u[j] = step_tanh(u[j])
 
 
-@_compiled
+@_step
 def dense_step(
     shared: FloatArray, arms: FloatArray, third: FloatArray, bias: FloatArray, U: FloatArray
 ) -> None:
-    """Features tanh(tanh(shared + arm) W + b) for several arms at once."""
+    """Features step_tanh(step_tanh(shared + arm) W + b) for several arms at once."""
     second = np.empty_like(shared)
     for k in range(arms.shape[0]):
         arm, u = arms[k], U[k]
         for j in range(second.size):
-            second[j] = tanh(shared[j] + arm[j])
+            second[j] = step_tanh(shared[j] + arm[j])
         for j in range(u.size):
             u[j] = bias[j]
         accumulate(u, second, third)
         for j in range(u.size):
-            u[j] = tanh(u[j])
+            u[j] = step_tanh(u[j])
 
 
 ONE = np.float32(1.0)
@@ -208,74 +183,7 @@ def lanes_of(hidden: int) -> int:
     return math.gcd(hidden, 8)
 
 
-@functools.cache
-def recurrence(hidden: int) -> tuple[Kernel, Kernel]:
-    """Forward and backward loops of an LSTM whose size is known to the compiler.
-
-    The four gates lie side by side in a row: input, forget, output, candidate. The recurrent matrix
-    W and its transpose WT are packed (`simd.pack`).
-    """
-    H2, H3, H4 = 2 * hidden, 3 * hidden, 4 * hidden
-    lanes = lanes_of(hidden)
-
-    @_compiled
-    def forward(G: FloatArray, W: FloatArray, H: FloatArray, C: FloatArray, TC: FloatArray) -> None:
-        """G holds x_t Wx + b and becomes the gates; row t + 1 of H and C the state after round
-        t."""
-        for t in range(G.shape[0]):
-            row, now, after = t * H4, t * hidden, (t + 1) * hidden
-            simd.add_product(G, row, H, now, W, hidden, H4, lanes, t % 2 == 1)
-            for j in range(0, hidden, lanes):
-                i = sigmoid(simd.load(G, row + j, lanes))
-                f = sigmoid(simd.load(G, row + hidden + j, lanes))
-                o = sigmoid(simd.load(G, row + H2 + j, lanes))
-                a = tanh(simd.load(G, row + H3 + j, lanes))
-                # c_t = f c_{t-1} + i a and h_t = o tanh(c_t)
-                c = f * simd.load(C, now + j, lanes) + i * a
-                tc = tanh(c)
-                simd.store(G, row + j, i)
-                simd.store(G, row + hidden + j, f)
-                simd.store(G, row + H2 + j, o)
-                simd.store(G, row + H3 + j, a)
-                simd.store(C, after + j, c)
-                simd.store(TC, now + j, tc)
-                simd.store(H, after + j, o * tc)
-
-    @_compiled
-    def backward(
-        G: FloatArray, WT: FloatArray, C: FloatArray, TC: FloatArray, DH: FloatArray, window: int
-    ) -> None:
-        """G holds the gates and becomes the loss's gradient before them; DH is that of the outputs
-        h.
-
-        No gradient passes from one window of rounds to the one before it.
-        """
-        last = G.shape[0] - 1
-        one = G.dtype.type(1)
-        DC = np.zeros(hidden, G.dtype)
-        for t in range(last, -1, -1):
-            row, now = t * H4, t * hidden
-            if (t + 1) % window == 0:
-                for j in range(hidden):
-                    DC[j] = 0
-            elif t < last:
-                simd.add_product(DH, now, G, row + H4, WT, H4, hidden, lanes, t % 2 == 1)
-            for j in range(0, hidden, lanes):
-                i, f = simd.load(G, row + j, lanes), simd.load(G, row + hidden + j, lanes)
-                o, a = simd.load(G, row + H2 + j, lanes), simd.load(G, row + H3 + j, lanes)
-                tc, dh = simd.load(TC, now + j, lanes), simd.load(DH, now + j, lanes)
-                dc = simd.load(DC, j, lanes) + dh * o * (one - tc * tc)
-                df = dc * f
-                simd.store(DC, j, df)
-                simd.store(G, row + j, dc * a * i * (one - i))
-                simd.store(G, row + hidden + j, df * simd.load(C, now + j, lanes) * (one - f))
-                simd.store(G, row + H2 + j, dh * tc * o * (one - o))
-                simd.store(G, row + H3 + j, dc * i * (one - a * a))
-
-    return forward, backward
-
-
-@_compiled
+@compiled
 def tanh_rows(Z: FloatArray, bias: FloatArray) -> None:
     """Z = tanh(Z + bias), in place."""
     for t in range(Z.shape[0]):
@@ -284,7 +192,7 @@ def tanh_rows(Z: FloatArray, bias: FloatArray) -> None:
             z[j] = tanh(z[j] + bias[j])
 
 
-@_compiled
+@compiled
 def head(
     U: FloatArray,
     w: FloatArray,
@@ -324,7 +232,7 @@ def head(
     return total / known
 
 
-@_compiled
+@compiled
 def add_penalty(gradient: FloatArray, weights: FloatArray, l2: float, n_penalised: int) -> float:
     """Add the gradient of l2 / 2 * sum(w^2) over the first weights; returns that penalty."""
     factor = weights.dtype.type(l2)
@@ -335,7 +243,7 @@ def add_penalty(gradient: FloatArray, weights: FloatArray, l2: float, n_penalise
     return 0.5 * l2 * float(total)
 
 
-@_compiled
+@compiled
 def adam_step(
     p: FloatArray,
     g: FloatArray,
@@ -355,7 +263,7 @@ def adam_step(
         p[i] -= step * m[i] / (np.sqrt(scale * v[i]) + eps)
 
 
-@_compiled
+@compiled
 def tanh_backward(DU: FloatArray, U: FloatArray) -> None:
     """DU = DU (1 - U^2), in place: back through u = tanh(z)."""
     for t in range(DU.shape[0]):
@@ -364,7 +272,7 @@ def tanh_backward(DU: FloatArray, U: FloatArray) -> None:
             du[j] *= ONE - u[j] * u[j]
 
 
-@_compiled
+@_step
 def sinusoids(
     frequency: FloatArray, phase: FloatArray, start: int, S: FloatArray, C: FloatArray
 ) -> None:
@@ -388,7 +296,7 @@ def sinusoids(
             c[t] = 1 - 2 * sine * sine
 
 
-@_compiled
+@compiled
 def sinusoid_gradient(
     DS: FloatArray, C: FloatArray, start: int, grad_a: FloatArray, grad_b: FloatArray
 ) -> None:

@@ -200,3 +200,15 @@ class LinearPair:
         g["first"][:], g["first_bias"][:] = P[:-1], P[-1]
         if DX is not None:
             np.matmul(w["first"][inputs], between.T, out=DX)
+
+
+REGISTERS = 8
+"""Vectors of sums that are kept at once: enough to hide the latency of a multiply-add."""
+
+
+def pack(W: FloatArray, lanes: int, out: FloatArray) -> None:
+    """Copy a matrix block by block, each block as many columns as `add_product` sums at once."""
+    rows, width, flat = len(W), REGISTERS * lanes, out.reshape(-1)
+    for first in range(0, W.shape[1], width):
+        block = W[:, first : first + width]
+        flat[first * rows : first * rows + block.size] = block.reshape(-1)

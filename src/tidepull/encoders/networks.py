@@ -10,12 +10,20 @@ product over the whole sequence.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tidepull.encoders import kernels, layers, simd
-from tidepull.encoders.layers import STORED_AS, FlatWeights, Init, LinearPair, aligned_zeros
+from tidepull.encoders import kernels, layers
+from tidepull.encoders.layers import (
+    STORED_AS,
+    FlatWeights,
+    Init,
+    LinearPair,
+    aligned_zeros,
+    pack,
+)
 from tidepull.parameters import Parameters, parameter
 from tidepull.types import FloatArray
 
@@ -166,7 +174,6 @@ class RecurrentNetwork:
         units = settings.units
         self.l2 = settings.l2
         self._window = settings.bptt_window or np.iinfo(np.int64).max
-        self._forward, self._backward = kernels.recurrence(units[1])
         self.weights = _recurrent_weights(n_inputs, units, settings.init, rng, dtype)
         self.gradient = self.weights.zeros_like()
         self._workspace = _RecurrentWorkspace(0, units, dtype)
@@ -189,8 +196,8 @@ class RecurrentNetwork:
         error = kernels.head(features, w["output"], rewards, DZ, grad["output"], grad["third_bias"])
         np.matmul(H[1 : n + 1].T, DZ, out=grad["third"])
         np.matmul(DZ, w["third"].T, out=DH)
-        simd.pack(w["recurrent"].T, self._lanes, self._transposed)
-        self._backward(G, self._transposed, space.C[:n], space.TC[:n], DH, self._window)
+        pack(w["recurrent"].T, self._lanes, self._transposed)
+        self._recurrence[1](G, self._transposed, space.C[:n], space.TC[:n], DH, self._window)
         np.matmul(H[:n].T, G, out=grad["recurrent"])
         self._pair.backward(inputs, G)
         return float(error + kernels.add_penalty(grad.flat, w.flat, self.l2, w.n_penalised))
@@ -202,8 +209,8 @@ class RecurrentNetwork:
         w, space = self.weights, self._workspace
         G, features = space.G[:n], space.U[:n]
         self._pair.forward(inputs, G)
-        simd.pack(w["recurrent"], self._lanes, self._recurrent)
-        self._forward(G, self._recurrent, space.H, space.C, space.TC)
+        pack(w["recurrent"], self._lanes, self._recurrent)
+        self._recurrence[0](G, self._recurrent, space.H, space.C, space.TC)
         np.matmul(space.H[1 : n + 1], w["third"], out=features)
         kernels.tanh_rows(features, w["third_bias"])
         return features
@@ -215,6 +222,13 @@ class RecurrentNetwork:
     def combined_input_weights(self) -> FloatArray:
         """The two linear maps before the gates as one; its last row is the bias of the gates."""
         return self._pair.combined()
+
+    @cached_property
+    def _recurrence(self) -> tuple[kernels.Kernel, kernels.Kernel]:
+        """Forward and backward."""
+        from tidepull.encoders.recurrence import recurrence  # needs the compiler
+
+        return recurrence(self.units[1])
 
     def _reserve(self, n: int) -> None:
         if n > self._workspace.capacity:

@@ -19,7 +19,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-from tidepull.types import FloatArray
+from tidepull.encoders.layers import REGISTERS
 
 FLAGS = ("contract", "arcp", "nsz", "afn")
 INT32, INTP = ir.IntType(32), ir.IntType(types.intp.bitwidth)
@@ -136,18 +136,6 @@ def exact_tanh(_: Any, x: Any) -> Any:
         return result
 
     return x(x), lower
-
-
-REGISTERS = 8
-"""Vectors of sums that are kept at once: enough to hide the latency of a multiply-add."""
-
-
-def pack(W: FloatArray, lanes: int, out: FloatArray) -> None:
-    """Copy a matrix block by block, each block as many columns as `add_product` sums at once."""
-    rows, width, flat = len(W), REGISTERS * lanes, out.reshape(-1)
-    for first in range(0, W.shape[1], width):
-        block = W[:, first : first + width]
-        flat[first * rows : first * rows + block.size] = block.reshape(-1)
 
 
 @intrinsic(prefer_literal=True)

@@ -154,7 +154,7 @@ class BernoulliThompson(Stateful):
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
         """Shares by so many draws of the chance of every arm that is available."""
         beliefs, available = self._beliefs, context.available
-        if available is None:
+        if available is None or np.count_nonzero(available) == len(available):
             return pick(best_shares(beliefs.samples(self._rng, draws), None))
         arms = np.flatnonzero(available)
         shares = np.zeros(len(available))

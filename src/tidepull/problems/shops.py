@@ -1,6 +1,6 @@
 """Simulated shops: visitors come by the clock, faster by day and on weekdays, and arms follow it.
 
-Each kind is a generator of a whole world from the streams of a seed (`docs/shops.md` has them all on
+Each kind is a generator of a whole world from the streams of a seed (`docs/problems.md` has them all on
 one page). Times are UTC.
 """
 

@@ -1,6 +1,6 @@
 """Real streams with hours: records in which every arm's reward of every hour is known.
 
-`docs/streams.md` defines them. `tidepull data prepare-streams` writes one file of arrays for each
+`docs/problems.md` defines them. `tidepull data prepare-streams` writes one file of arrays for each
 (`prepare_streams.py`); the table of electricity is read as it is where it is there.
 """
 

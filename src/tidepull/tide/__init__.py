@@ -1,4 +1,4 @@
-"""`tide`: posterior sampling over many hypotheses about time, weighed by how well they predict."""
+"""`tide`: posterior sampling over many models about time, weighed by how well they predict."""
 
 from __future__ import annotations
 

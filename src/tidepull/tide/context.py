@@ -13,7 +13,8 @@ import copy
 
 import numpy as np
 
-from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
+from tidepull.state import Stateful
+from tidepull.types import Context, FloatArray, ProblemShape
 
 LONGEST_OBSERVATION, LONGEST_PLAIN = 32, 64
 """Observations of more numbers than the second keep as many directions as the first says."""
@@ -26,10 +27,12 @@ decision."""
 _NOTHING = np.empty((1, 0))
 
 
-class ContextMap:
+class ContextMap(Stateful):
     """From a context to one row (1, z) for each arm; before the first fit contexts are ignored. Arm
     vectors of more numbers than directions are kept stand behind z, too: (1, z, 1, all numbers,
     scaled as z is)."""
+
+    state = ("mean", "map", "each")
 
     def __init__(self, shape: ProblemShape) -> None:
         self._shape = shape
@@ -106,23 +109,6 @@ class ContextMap:
         self._map = directions / _roots(spread)[:, None]
         length = float(np.mean(np.sum((centred @ self._map.T) ** 2, axis=1)))
         self._map /= np.sqrt(length)
-
-    def snapshot(self) -> Snapshot:
-        """Mean and map."""
-        whole = {"each": self._each.copy()} if self.whole_dim else {}
-        return {"mean": self._mean.copy(), "map": self._map.copy(), **whole}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
-        mean, kept = np.array(snapshot["mean"], float), np.array(snapshot["map"], float)
-        if mean.shape != self._mean.shape or kept.shape != self._map.shape:
-            raise ValueError("a context map of another shape")
-        if self.whole_dim:
-            each = np.array(snapshot["each"], float)
-            if each.shape != self._each.shape:
-                raise ValueError("a context map of another shape")
-            self._each = each
-        self._mean, self._map = mean, kept
 
 
 def _roots(spread: FloatArray) -> FloatArray:

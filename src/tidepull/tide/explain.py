@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from tidepull.state import Stateful
 from tidepull.tide.hours import HourSpan
-from tidepull.tide.models.family import Told
-from tidepull.types import FloatArray, IntArray, Snapshot
+from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.families import FAMILIES, describe
+from tidepull.tide.models.family import Filter, Finding
+from tidepull.tide.scale import Units
+from tidepull.types import FloatArray, IntArray
+
+_WORTH_TELLING = 0.02
+"""Weight of a model with a hidden state from which on it tells what it knows."""
+_ASKED = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """One hypothesis and how likely it is. `period` is its longest, in rounds or, of the clock's
-    families, in the user's time; 0 where nothing repeats."""
+    """One model and how likely it is. `period` is its longest, in rounds; 0 where nothing
+    repeats."""
 
     words: str
     family: str
@@ -30,14 +39,14 @@ class Belief:
 class Explanation:
     """The leading beliefs, and the weights of whole families (columns) in past rounds (rows).
     `told` is what families with a hidden state say: when something changed, or which regime rules
-    (`family.Told`). Where a season of the user's day leads, `hours` says when which arm is best;
+    (`family.Finding`). Where a season of the user's day leads, `hours` says when which arm is best;
     `week` has the arm that is surely best in every hour of the week, -1 where there is none."""
 
     beliefs: tuple[Belief, ...]
     rounds: IntArray
     families: tuple[str, ...]
     weights: FloatArray
-    told: dict[str, tuple[Told, ...]] = field(default_factory=dict)
+    told: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     hours: tuple[HourSpan, ...] = ()
     week: IntArray | None = None
 
@@ -70,8 +79,10 @@ class Explanation:
         }
 
 
-class WeightHistory:
+class WeightHistory(Stateful):
     """Weights of families over the rounds: at most `capacity` rows, thinned as rounds go by."""
+
+    state = ("rows", "rounds", "count", "every")
 
     def __init__(self, n_families: int, capacity: int = 512) -> None:
         self._rows = np.zeros((capacity, n_families))
@@ -104,16 +115,36 @@ class WeightHistory:
         """Rounds and their weights."""
         return self._rounds[: self._count].copy(), self._rows[: self._count].copy()
 
-    def snapshot(self) -> Snapshot:
-        """The rows that are kept, and how far apart they are."""
-        return {
-            "rows": self._rows.copy(),
-            "rounds": self._rounds.copy(),
-            "count": self._count,
-            "every": self._every,
-        }
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
-        self._rows[...], self._rounds[...] = snapshot["rows"], snapshot["rounds"]
-        self._count, self._every = int(snapshot["count"]), int(snapshot["every"])
+def leading_beliefs(
+    bank: ModelBank, filters: Sequence[Filter], weights: FloatArray, most: int
+) -> tuple[Belief, ...]:
+    """The heaviest models of the bank, the filters and the network, whose `weights` follow each
+    other; those that say the same together."""
+    totals: dict[tuple[str, str], float] = {}
+    periods: dict[tuple[str, str], float] = {}
+    for m in np.argsort(-weights, kind="stable")[:_ASKED].tolist():
+        beside = m - bank.size
+        if beside < 0 and not bank.arrays.active[m]:
+            continue
+        key = FAMILIES["network"].words, "network"
+        if beside < 0:
+            key = describe(bank.spec(m)), bank.spec(m).family
+        elif beside < len(filters):
+            key = filters[beside].words, filters[beside].family
+        periods.setdefault(key, bank.spec(m).longest_period if beside < 0 else 0.0)
+        totals[key] = totals.get(key, 0.0) + float(weights[m])
+    ranked = sorted(totals.items(), key=lambda item: -item[1])[:most]
+    return tuple(Belief(*key, weight, periods[key]) for key, weight in ranked)
+
+
+def findings_of(
+    filters: Sequence[Filter], weights: FloatArray, units: Units
+) -> dict[str, tuple[Finding, ...]]:
+    """What the heaviest filter of each family says, unless hardly anything speaks for it."""
+    told: dict[str, tuple[Finding, ...]] = {}
+    for i in np.argsort(-weights, kind="stable"):
+        filter = filters[i]
+        if filter.family not in told and weights[i] >= _WORTH_TELLING:
+            told[filter.family] = tuple(filter.told(units.centre, units.spread))
+    return told

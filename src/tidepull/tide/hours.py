@@ -1,5 +1,4 @@
-"""Which arm is best at which hour, as the leading hypothesis of the user's time sees it, in
-calendar words."""
+"""Which arm is best at which hour, in calendar words."""
 
 from __future__ import annotations
 
@@ -7,10 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.tide.models.bank import HypothesisBank
-from tidepull.tide.models.notes import blank
-from tidepull.tide.models.spec import SQUARE, Spec
-from tidepull.tide.models.wall_clock import DAY, WEEK, WallClock, weekday
+from tidepull.tide.models.structural import FIRST_MONDAY_SECONDS, WEEK_SECONDS
 from tidepull.types import IntArray
 
 _DAYS = {"every day": range(7), "on weekdays": range(5), "on weekends": range(5, 7)}
@@ -41,51 +37,29 @@ class HourSpan:
         return self.words()
 
 
-def is_daily(spec: Spec) -> bool:
-    """Whether a hypothesis tells hours apart: one of the calendar, or a period of the clock within
-    1% of a day."""
-    period = spec.periods[0] * (2 if spec.shapes[0] == SQUARE else 1)
-    return spec.family == "calendar" or (spec.family == "clock" and abs(period / DAY - 1) < 0.01)
-
-
 def monday_before(time: float) -> float:
     """Midnight of the Monday at or before a time in seconds since 1970.
 
     >>> monday_before(5 * 86_400.0) / 86_400  # from a Tuesday
     4.0
     """
-    return time - time % DAY - weekday(time) * DAY
-
-
-def best_arms(bank: HypothesisBank, m: int, latest: float) -> IntArray:
-    """The best arm under hypothesis m in the middle of every hour (columns) of the week of
-    `latest`, Monday first, for a context as usual."""
-    layout = bank.layout
-    monday = monday_before(latest)
-    X = np.zeros((layout.n_arms, layout.context_dim))
-    X[:, 0] = 1.0
-    table = np.empty((7, 24), np.int64)
-    for i, time in enumerate(np.arange(monday + 1800, monday + WEEK, 3600.0)):
-        moment = blank(0, layout.n_arms, float(time))
-        WallClock(layout.n_arms).look(moment)
-        table[i // 24, i % 24] = np.argmax(bank.outlook(m, moment, X)[0])
-    return table
+    return time - (time - FIRST_MONDAY_SECONDS) % WEEK_SECONDS
 
 
 def spans(table: IntArray) -> tuple[HourSpan, ...]:
-    """The table as few spans: weekdays and weekends apart where they differ; of days that differ,
-    the usual one. Hours at which no arm is best have the entry -1."""
-    usual = {name: _usual(table[list(days)]) for name, days in _DAYS.items()}
-    if (usual["on weekdays"] == usual["on weekends"]).all():
-        return tuple(_runs(usual["every day"], "every day"))
+    """The table as few spans: weekdays and weekends apart where they differ. An hour at which no
+    arm is best has the entry -1; of days that differ nothing is said."""
+    common = {name: _common(table[list(days)]) for name, days in _DAYS.items()}
+    if (common["on weekdays"] == common["on weekends"]).all():
+        return tuple(_runs(common["every day"], "every day"))
     return (
-        *_runs(usual["on weekdays"], "on weekdays"),
-        *_runs(usual["on weekends"], "on weekends"),
+        *_runs(common["on weekdays"], "on weekdays"),
+        *_runs(common["on weekends"], "on weekends"),
     )
 
 
-def _usual(rows: IntArray) -> IntArray:
-    return np.array([np.bincount(column + 1).argmax() - 1 for column in rows.T])
+def _common(rows: IntArray) -> IntArray:
+    return np.where((rows == rows[0]).all(axis=0), rows[0], -1)
 
 
 def _runs(hours: IntArray, days: str) -> list[HourSpan]:

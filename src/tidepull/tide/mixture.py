@@ -1,4 +1,4 @@
-"""The weights of all hypotheses: Bayes' rule with a little of the prior given back, and who is
+"""The weights of all models: Bayes' rule with a little of the prior given back, and who is
 asked next.
 
 v_m ~ w_m p_m(r);   w_m <- (1 - alpha) v_m + alpha prior_m
@@ -10,13 +10,16 @@ import copy
 
 import numpy as np
 
+from tidepull.state import Stateful
 from tidepull.tide.models import weights
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 
-class Mixture:
+class Mixture(Stateful):
     """A weight and a prior for every slot. `evidence` is the log evidence of all that are there
     now, as if each had been there from the start."""
+
+    state = ("prior", "log_weights", "evidence", "learnt")
 
     def __init__(
         self, prior: FloatArray, family_of: IntArray, families: tuple[str, ...], share: float
@@ -33,7 +36,7 @@ class Mixture:
         """Take in how well everybody predicted a reward, after `count` others; returns the
         mixture's own log likelihood of it. Who said nothing is taken to have predicted as the
         others did together. No more than 1 / count is given back: then the cost of giving back
-        falls for ever, and that of a change of hypothesis grows like log count."""
+        falls for ever, and that of a change of model grows like log count."""
         weights.fill_in(self.log_weights, scores)
         share = 1.0 / count if self._share * count > 1.0 else self._share
         gain = float(weights.reweigh(self.log_weights, scores, self.prior, share))
@@ -68,7 +71,7 @@ class Mixture:
         self.evidence = 0.0
 
     def pick(self, rng: np.random.Generator, explore: float, resting: IntArray) -> int:
-        """A hypothesis by its weight; with the chance `explore` by its weight within a family drawn
+        """A model by its weight; with the chance `explore` by its weight within a family drawn
         uniformly. Slots that are `resting` cannot be asked now."""
         if rng.random() >= explore:
             return int(weights.pick(self.log_weights, resting, rng.random()))
@@ -84,7 +87,7 @@ class Mixture:
     def picks(
         self, rng: np.random.Generator, explore: float, resting: IntArray, count: int
     ) -> dict[int, int]:
-        """`pick` so many times: how often each hypothesis came out."""
+        """`pick` so many times: how often each model came out."""
         explored = int(rng.binomial(count, explore))
         found = [self.pick(rng, 1.0, resting) for _ in range(explored)]
         chances = np.exp(self.log_weights)
@@ -104,28 +107,15 @@ class Mixture:
         totals = np.bincount(self._family_of, weights=weights, minlength=len(self.families))
         return totals.astype(float)
 
-    def snapshot(self) -> Snapshot:
-        """Priors, weights and evidence."""
-        return {
-            "prior": self.prior.copy(),
-            "log_weights": self.log_weights.copy(),
-            "evidence": self.evidence,
-            "learnt": self.learnt,
-        }
-
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        prior, log_weights = (
-            np.array(snapshot["prior"], float),
-            np.array(snapshot["log_weights"], float),
-        )
-        if not (prior.shape == log_weights.shape == self.prior.shape):
-            raise ValueError("weights of another number of hypotheses")
-        total = np.exp(log_weights).sum()
-        if not (np.all(prior >= 0) and abs(prior.sum() - 1) < 1e-6 and abs(total - 1) < 1e-6):
-            raise ValueError("weights that do not add up to 1")
-        self.prior, self.log_weights = prior, log_weights
-        self.evidence, self.learnt = float(snapshot["evidence"]), float(snapshot["learnt"])
+        for name, shares in (
+            ("prior", np.asarray(snapshot["prior"])),
+            ("log_weights", np.exp(snapshot["log_weights"])),
+        ):
+            if not np.all(shares >= 0) or abs(float(np.sum(shares)) - 1) > 1e-6:
+                raise ValueError(f"weights that do not add up to 1 in '{name}'")
+        super().restore(snapshot)
 
     def _within_random_family(self, rng: np.random.Generator) -> FloatArray:
         family = int(rng.integers(len(self.families)))

@@ -19,6 +19,9 @@ more is not learnt in time, and arms that were never seen right are locked out
 (research/lab/tide.md)."""
 
 
+_GONE = ("calendar", "clock")
+"""Families of earlier releases, whose part structural models have taken; agents may name them."""
+
 STRUCTURAL = "structural"
 """The family of `tide/structural.py`."""
 
@@ -32,7 +35,7 @@ class TideParameters(Parameters):
         (),
         "families to take in where they do not pay: 'discounted', and 'turns' of more than 16 arms",
     )
-    births: bool = parameter(True, "whether new hypotheses are born near good ones")
+    births: bool = parameter(True, "whether new models are born near good ones")
     share: float = parameter(
         1e-5, "alpha, the weight given back to the prior in every round", gt=0, lt=1
     )
@@ -57,7 +60,7 @@ class TideParameters(Parameters):
         observation, and there are `n_arms` of them."""
         for field, names in (("without", self.without), ("also", self.also)):
             for name in names:
-                if name not in (*FAMILIES, STRUCTURAL):
+                if name not in (*FAMILIES, STRUCTURAL, *_GONE):
                     known = ", ".join((*FAMILIES, STRUCTURAL))
                     raise ParameterError(f"{field}: there is no family '{name}'; families: {known}")
         left = {*_LEFT, *(("turns",) if n_arms > _TURNS else ())} if observed else set()

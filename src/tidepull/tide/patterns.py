@@ -2,18 +2,18 @@
 
     p_m(r)   Student-t with 2a degrees of freedom, centre phi'mu, scale^2 (b/a)(1 + phi' Lam^-1 phi)
              (rewards of 0 and 1: the probability of the reward, on the same scale for all
-             hypotheses)
+             models)
     v_m ~ w_m p_m(r);   w_m <- (1 - alpha) v_m + alpha prior_m
-    act:     a hypothesis by weight, s2 = b / Gamma(a, 1), theta ~ N(mu, k^2 s2 Lam^-1), the best arm;
-             k = 1, or down to 1/4 for weights on a context (`tide/models/boldness.py`);
-             with observations the average of 16 hypotheses' phi'mu takes the place of its own
+    act:     a model by weight, s2 = b / Gamma(a, 1), theta ~ N(mu, k^2 s2 Lam^-1), the best arm;
+             k = 1, or down to 1/4 for weights on a context (`tide/models/noise.py`);
+             with observations the average of 16 models' phi'mu takes the place of its own
 
-With probability min(0.05, c / (t + 1)) a family is drawn uniformly instead, then a hypothesis
+With probability min(0.05, c / (t + 1)) a family is drawn uniformly instead, then a model
 within it.
 
-A round is a call of `choose`. What a hypothesis says of a reward follows from what was known when
-its round was decided, however late it comes (`trail.py`). New scales and context maps, training and
-births are due after certain numbers of rewards, and are paid in slices (`upkeep`).
+A round is a call of `choose`. What a model says of a reward follows from what was known when
+its round was decided, however late it comes (`pending.py`). New scales and context maps, training and
+the structure search are due after certain numbers of rewards, and are paid in slices (`upkeep`).
 """
 
 from __future__ import annotations
@@ -27,62 +27,56 @@ from tidepull.policies.exploration import best_shares, decided_round
 from tidepull.protocols import Pick
 from tidepull.random import Streams
 from tidepull.state import generator_state, restore_generator
-from tidepull.tide.agenda import Agenda, birth_is_due, is_power_of_two
-from tidepull.tide.beside import filters_of, trial_of
-from tidepull.tide.births import Births, Slots, pools
 from tidepull.tide.context import ContextMap
-from tidepull.tide.explain import Explanation, WeightHistory
+from tidepull.tide.explain import Explanation, WeightHistory, findings_of, leading_beliefs
+from tidepull.tide.gated import ITSELF, OTHERS, gated_model
+from tidepull.tide.jobs import Job, JobQueue, is_power_of_two, search_is_due
 from tidepull.tide.kinds import LATELY, OFTEN
 from tidepull.tide.mixture import Mixture
-from tidepull.tide.models.bank import HypothesisBank
-from tidepull.tide.models.families import FAMILIES, hypothesis_of
+from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.families import FAMILIES, build_filters, describe
 from tidepull.tide.models.family import Layout, Window
-from tidepull.tide.models.network import NetworkHypothesis, too_many_arms
+from tidepull.tide.models.network import NetworkModel, too_many_arms
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import Memory, Moment, blank, in_units
-from tidepull.tide.models.slices import Pieces
+from tidepull.tide.outliers import OutlierFilter
 from tidepull.tide.parameters import TideParameters
+from tidepull.tide.pending import UnfinishedRound, UnfinishedRounds
 from tidepull.tide.rebuild import TRUSTED, rebuilding
-from tidepull.tide.sayings import Sayings
 from tidepull.tide.scale import RewardScale
-from tidepull.tide.trail import Known, Trail
-from tidepull.tide.trial import ITSELF, OTHERS
-from tidepull.tide.wild import WildRewards
+from tidepull.tide.search import Slots, StructureSearch, pools
 from tidepull.tide.window import RecentRounds
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
 _NONE = np.empty(0, np.int64)
 
 _PRODUCTS = 75_000
-"""Multiplications that the hypotheses of one family may cost in a round, beyond the first few."""
+"""Multiplications that the models of one family may cost in a round, beyond the first few."""
 _BLOCKS = 100_000
-"""Weight vectors that a hypothesis may have: "the arm that paid last" among 1,000 would have a
+"""Weight vectors that a model may have: "the arm that paid last" among 1,000 would have a
 million."""
 
 _PIECE, _PIECE_OF_AN_ARM = 8_000, 100
 """Steps that a piece of upkeep takes beside its kernels."""
 
-_VOICES = 16
-"""Hypotheses, drawn by weight, whose means are averaged where there are observations."""
+_N_AVERAGED = 16
+"""Models, drawn by weight, whose means are averaged where there are observations."""
 
 _EXPECTED, _ODD, _USUAL, _LEADS = 256, 2.0, 4.0, math.log(0.5)
 """Rewards among which one is nothing like what was expected: how many times as far off as nearly
 all others (fewer than of rewards themselves, since one that is taken looks like a change), at least
-so many standard deviations of what was expected; and the log weight from which on a hypothesis
+so many standard deviations of what was expected; and the log weight from which on a model
 leads."""
 
 _BOLDNESS, _BOLDEST, _PLAYS, _NARROWEST = 0.25, 2.0, 0.5, 0.5
 """The least and the largest factor on the width of draws with contexts, c of
-`tide/models/boldness.py` there (1 where every arm has weights of its own on an observation), and
+`tide/models/noise.py` there (1 where every arm has weights of its own on an observation), and
 the least factor without contexts."""
 
 _WILD, _WILD_OBSERVED = 3.0, 30.0
 """How many times as far out as nearly all rewards a wild one lies. Where an observation decides
 whether an arm is right, who chooses well sees few rewards of wrong arms: they are rare, and what
 there is to learn from."""
-
-SECONDS = 1e8
-"""A time beyond this is taken to be seconds since 1970."""
 
 
 class _Part(Protocol):
@@ -122,7 +116,7 @@ class Patterns:
             "recent.notes",  # no last reward, or forgotten
             "recent.network",  # asleep
             "trail.notes",
-            "latest",  # no time given
+            *(f"{part}.{name}" for part in ("wild", "odd") for name in ("low", "high", "latest")),
         }
     )
 
@@ -143,13 +137,13 @@ class Patterns:
             boldness=_BOLDNESS, boldest=_BOLDEST, plays=1.0 if own else _PLAYS, narrowest=_NARROWEST, by_density=own
         )  # fmt: skip
         self._averages = self._of_kinds = own
-        self._bank = HypothesisBank(layout, rooms, prior, calibrated=own)
-        self._network: NetworkHypothesis | None = None
+        self._bank = ModelBank(layout, rooms, prior, calibrated=own)
+        self._network: NetworkModel | None = None
         if "network" in families and not too_many_arms(layout):
             half = min(1024, parameters.window // 2)
-            self._network = NetworkHypothesis(layout, half, streams.generator("network"))
-        self._filters = filters_of(layout, families, self._bank.prior, streams)
-        self._trial = trial_of(layout, parameters, self._bank.prior, streams)
+            self._network = NetworkModel(layout, half, streams.generator("network"))
+        self._filters = build_filters(layout, families, self._bank.prior, streams)
+        self._trial = gated_model(layout, parameters, self._bank.prior, streams)
         beside = [filter.family for filter in self._filters]
         alone = beside + ["network"] * (self._network is not None)
         slots = Slots(self._bank, kept, alone)
@@ -162,8 +156,8 @@ class Patterns:
         )
         careful = layout.context_dim == 1
         beyond = _WILD_OBSERVED if own else _WILD
-        self._wild = WildRewards(parameters.wild, shape.n_arms, beyond=beyond, careful=careful)
-        self._odd = WildRewards(
+        self._wild = OutlierFilter(parameters.wild, shape.n_arms, beyond=beyond, careful=careful)
+        self._odd = OutlierFilter(
             parameters.wild if careful else 0.0,
             shape.n_arms,
             beyond=_ODD,
@@ -177,33 +171,25 @@ class Patterns:
             self._contexts.dim,
             self._contexts.raw_dim,
         )
-        self._births = Births(self._bank, slots, self._mixture, self._recent)
+        self._search = StructureSearch(self._bank, slots, self._mixture, self._recent)
         self._memories: dict[str, Memory] = {}
         for name in dict.fromkeys(pool.family for pool in kept):
             memory = FAMILIES[name].memory
             if memory is not None:
                 self._memories[name] = memory(shape.n_arms)
-        timed = [i for i, name in enumerate(slots.families) if FAMILIES[name].timed]
-        self._timed = np.flatnonzero(np.isin(slots.family_of, timed))
-        last = np.array([len(slots.family_of) - 1])  # the network's slot, where there is one
-        self._rest: dict[tuple[bool, bool], IntArray] = {  # no time given, network asleep
-            (False, False): _NONE,
-            (True, False): self._timed,
-            (False, True): last,
-            (True, True): np.append(self._timed, last),
-        }
+        self._network_slot = np.array([len(slots.family_of) - 1])  # where there is one
         self._history = WeightHistory(len(self.families))
-        self._trail = Trail()
+        self._pending = UnfinishedRounds()
         self._t = 0
-        self._latest = math.nan
         self._too_late = 0
+        self._score = 0.0
         self._seen: FloatArray = np.empty((1, 0))
         self._looked: _Looked | None = None
         self._begun_round: _Begun | None = None
-        self._agenda = Agenda(self._begun, _PIECE + _PIECE_OF_AN_ARM * shape.n_arms)
+        self._jobs = JobQueue(self._begun, _PIECE + _PIECE_OF_AN_ARM * shape.n_arms)
 
     def choose(self, context: Context) -> int:
-        """Draw a hypothesis, draw its weights, play the best available arm."""
+        """Draw a model, draw its weights, play the best available arm."""
         raw, X, noted = self._opened(context)
         if self._trial is not None and self._trial.decides(self._rng):
             draws = self._trial.filter.draw(noted.t, X, self._scale.units.binary, self._rng)
@@ -217,7 +203,7 @@ class Patterns:
         return self._decided(noted, raw, int(np.argmax(draws)))
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """Shares by so many draws of a hypothesis and its weights."""
+        """Shares by so many draws of a model and its weights."""
         arm = pick(self.shares(context, draws))
         self.commit(arm)
         return arm
@@ -225,7 +211,7 @@ class Patterns:
     def shares(self, context: Context, draws: int) -> FloatArray:
         """Begin a round: the share of draws in which each arm is best; `commit` ends it."""
         raw, X, noted = self._opened(context)
-        resting, trial = self._resting(noted.time), self._trial
+        resting, trial = self._resting(), self._trial
         own = 0 if trial is None else trial.votes(draws, self._rng)
         found = self._mixture.picks(self._rng, self._explore(noted), resting, draws - own)
         scores = self._draws(found, self._standard(noted), X)
@@ -256,7 +242,7 @@ class Patterns:
             self._contexts = self._contexts.fitted(raw)
         X = self._contexts.rows(raw)
         self._looked = _Looked(self._t, context, self._contexts, raw, X)
-        return raw, X, self._begin(X, context.time)
+        return raw, X, self._begin(X)
 
     def _looked_at(self, context: Context, t: int) -> tuple[FloatArray, FloatArray]:
         """What is seen, and its rows; as they were when the round was decided, if that was the
@@ -274,21 +260,17 @@ class Patterns:
         return min(0.05, self.parameters.exploration / (noted.t + 1))
 
     def _mixed(self, noted: Moment, X: FloatArray) -> FloatArray:
-        """A draw of the slot that decides; with observations around the average of `_VOICES` slots
+        """A draw of the slot that decides; with observations around the average of `_N_AVERAGED` slots
         drawn by weight, of which it is one."""
-        rng, explore, resting, now = (
-            self._rng,
-            self._explore(noted),
-            self._resting(noted.time),
-            self._standard(noted),
-        )
+        rng, explore, resting = self._rng, self._explore(noted), self._resting()
+        now = self._standard(noted)
         if not self._averages or rng.random() < explore:
             return self._draw(
                 self._mixture.pick(rng, 1.0 if self._averages else explore, resting), now, X
             )
-        found = self._mixture.picks(rng, 0.0, resting, _VOICES)
+        found = self._mixture.picks(rng, 0.0, resting, _N_AVERAGED)
         asked = [m for m, count in found.items() for _ in range(count)]
-        m = asked[int(rng.integers(_VOICES))]
+        m = asked[int(rng.integers(_N_AVERAGED))]
         if m >= self._bank.size:
             return self._draw(m, now, X)
         inside = {slot: count for slot, count in found.items() if slot < self._bank.size}
@@ -319,18 +301,20 @@ class Patterns:
 
     def _decided(self, noted: Moment, raw: FloatArray, arm: int) -> int:
         """The arm of the round that began is known."""
-        self._trail.add(
-            Known(noted, self._recent.count, arm, raw[arm if self._contexts.shared else 0])
+        self._pending.add(
+            UnfinishedRound(
+                noted, self._recent.count, arm, raw[arm if self._contexts.shared else 0]
+            )
         )
         if self._network is not None:
             self._network.proposed(arm)
         return arm
 
     def learn(self, event: Event) -> None:
-        """Every hypothesis is scored on the reward, then learns it; weights follow Bayes' rule."""
+        """Every model is scored on the reward, then learns it; weights follow Bayes' rule."""
         arm, reward, t = event.arm, event.reward, decided_round(event)
         raw, X = self._looked_at(event.context, t)
-        known = self._known(t, arm, X, event.context.time)
+        known = self._known(t, arm, X)
         if not self._wild.takes(arm, reward) or not self._is_expected(known.moment, arm, X, reward):
             return
         units, stale = self._scale.units, not self._scale.fits(reward)
@@ -349,6 +333,7 @@ class Patterns:
             by_network -= 0.0 if binary else math.log(units.spread)
         before = self._mixture.evidence
         gain = self._mixture.reweigh(scores, self._recent.count)
+        self._score += gain - (0.0 if binary else math.log(units.spread))
         if self._trial is not None:
             self._trial.learn(t, arm, x, y, binary, others=gain, count=self._recent.count)
         self._recent.append(
@@ -363,7 +348,7 @@ class Patterns:
         self._plan(self._tame() or stale)
 
     def _is_expected(self, moment: Moment, arm: int, X: FloatArray, reward: float) -> bool:
-        """Whether a reward is to be learnt beside what the leading hypothesis expected, without
+        """Whether a reward is to be learnt beside what the leading model expected, without
         contexts; where none of the bank leads (as after a change), or half of all rewards are one
         number, each is."""
         scale = self._scale
@@ -378,31 +363,43 @@ class Patterns:
         return not math.isfinite(odd) or self._odd.takes(arm, odd)
 
     def upkeep(self) -> bool:
-        """One slice of what is due: a new scale and context map, training, births."""
-        return self._agenda.slice()
+        """One slice of what is due: a new scale and context map, training, structure search."""
+        return self._jobs.slice()
 
     @property
     def pending(self) -> bool:
         """Whether `upkeep` has something to do."""
-        return bool(self._agenda)
+        return bool(self._jobs)
 
     @property
     def under_way(self) -> bool:
         """Whether `upkeep` has begun a job that a snapshot would start anew."""
-        return self._agenda.under_way
+        return self._jobs.under_way
 
     def explain(self, most: int = 5) -> Explanation:
-        """The leading hypotheses in words, and the weights of families over the rounds; of one on
+        """The leading models in words, and the weights of families over the rounds; of one on
         trial, the share of rounds that it decides."""
-        seconds = "calendar" in self.parameters.also or self._latest >= SECONDS
         weights, filters = np.exp(self._mixture.log_weights), list(self._filters)
         if self._trial is not None:
             share, filters = self._trial.share, [*filters, self._trial.filter]
             weights = np.insert((1 - share) * weights, self._bank.size + len(filters) - 1, share)
-        said = Sayings(self._bank, weights, filters, seconds=seconds)
         rounds, table = self._history.table()
-        told, hours = said.told(self._scale.units), said.hours(self._latest)
-        return Explanation(said.beliefs(most), rounds, self.families, table, told, hours)
+        beside = weights[self._bank.size : self._bank.size + len(filters)]
+        return Explanation(
+            leading_beliefs(self._bank, filters, weights, most), rounds, self.families, table,
+            findings_of(filters, beside, self._scale.units),
+        )  # fmt: skip
+
+    @property
+    def count(self) -> int:
+        """Number of rewards that were learnt, without those that were set aside."""
+        return self._recent.count
+
+    @property
+    def evidence(self) -> float:
+        """Log evidence of all models, in units of rewards: what was predicted, and what models
+        that were found later would have added."""
+        return self._score + self._search.gained
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -418,7 +415,7 @@ class Patterns:
         return np.append((1 - self._trial.share) * weights, self._trial.share)
 
     def diagnostics(self) -> Diagnostics:
-        """The leading beliefs, the weights of families over the rounds, how many hypotheses there
+        """The leading beliefs, the weights of families over the rounds, how many models there
         are, and how many rewards came too late for those that remember or were set aside."""
         told = self.explain()
         return {
@@ -426,7 +423,7 @@ class Patterns:
             "explanation_weight": told.beliefs[0].weight,
             "beliefs": told.plain(),
             "hypotheses": int(self._bank.arrays.active.sum()),
-            "births": self._births.count,
+            "births": self._search.count,
             "failed_trainings": 0 if self._network is None else self._network.failures,
             "too_late": self._too_late,
             "set_aside": self._wild.aside + self._odd.aside,
@@ -435,7 +432,7 @@ class Patterns:
     def snapshot(self) -> Snapshot:
         """All that was learnt, all that is pending, and the generator's position; work under way
         starts anew."""
-        agenda = self._agenda.snapshot()
+        agenda = self._jobs.snapshot()
         filters = (
             {"filters": [filter.snapshot() for filter in self._filters]} if self._filters else {}
         )
@@ -443,8 +440,8 @@ class Patterns:
             **filters,
             "rng": generator_state(self._rng),
             "t": self._t,
-            "latest": self._latest,
             "too_late": self._too_late,
+            "score": self._score,
             "seen": self._seen.copy(),
             "agenda": agenda,
             "network": None if self._network is None else self._network.snapshot(),
@@ -457,17 +454,17 @@ class Patterns:
         for part, state in ((part, snapshot[name]) for name, part in self._parts().items()):
             part.restore(state)
         for m in np.flatnonzero(self._bank.arrays.active):
-            hypothesis_of(self._bank.spec(int(m)))  # a family that nobody knows is an error
+            describe(self._bank.spec(int(m)))  # an unknown family is an error
         for name, memory in self._memories.items():
             memory.restore(snapshot["memories"][name])
         for filter, state in zip(self._filters, snapshot.get("filters", []), strict=True):
             filter.restore(state)
         if self._network is not None:
             self._network.restore(snapshot["network"])
-        self._agenda.restore(snapshot["agenda"])
+        self._jobs.restore(snapshot["agenda"])
         self._looked = None
         self._t, self._too_late = int(snapshot["t"]), int(snapshot["too_late"])
-        self._latest = float(snapshot["latest"])
+        self._score = float(snapshot["score"])
         self._seen = np.array(snapshot["seen"], float)
         restore_generator(self._rng, snapshot["rng"])
 
@@ -475,51 +472,48 @@ class Patterns:
         return {
             "contexts": self._contexts,
             "bank": self._bank,
-            "births": self._births,
+            "births": self._search,
             "scale": self._scale,
             "recent": self._recent,
             "mixture": self._mixture,
             "history": self._history,
-            "trail": self._trail,
+            "trail": self._pending,
             **({"wild": self._wild} if self._wild.share else {}),
             **({"odd": self._odd} if self._odd.share else {}),
             **({"trial": self._trial} if self._trial is not None else {}),
         }
 
-    def _begin(self, X: FloatArray, time: float | None) -> Moment:
+    def _begin(self, X: FloatArray) -> Moment:
         """A new round: what is known now, with rewards as they were paid."""
-        noted = blank(self._t, self._n_arms, math.nan if time is None else time)
+        noted = blank(self._t, self._n_arms)
         for memory in self._memories.values():
             memory.look(noted)
         if self._network is not None:
             self._network.begin(self._t, self._narrow(X))
         self._t += 1
-        if not math.isnan(noted.time):
-            self._latest = noted.time
         return noted
 
-    def _known(self, t: int, arm: int, X: FloatArray, time: float | None) -> Known:
+    def _known(self, t: int, arm: int, X: FloatArray) -> UnfinishedRound:
         """What was known when round t was decided; an event that nobody chose is a round of its
         own."""
-        known = self._trail.take(t)
+        known = self._pending.take(t)
         if known is None and t == self._t:
-            return Known(self._begin(X, time), self._recent.count, arm, np.empty(0))
+            return UnfinishedRound(self._begin(X), self._recent.count, arm, np.empty(0))
         if known is None:
             self._too_late += 1
             forgotten = blank(t, self._n_arms)
             forgotten.notes[:], forgotten.each[:] = np.nan, np.nan
-            return Known(forgotten, -1, arm, np.empty(0))
+            return UnfinishedRound(forgotten, -1, arm, np.empty(0))
         return known
 
     def _standard(self, moment: Moment) -> Moment:
         return moment.standardised(self._scale.units.centre, self._scale.units.spread)
 
-    def _resting(self, time: float) -> IntArray:
-        """Slots that nobody may ask now: the network's while it sleeps, clocks' while no time is
-        given."""
+    def _resting(self) -> IntArray:
+        """Slots that cannot be asked now: the network's while it sleeps."""
         network = self._network
         asleep = network is not None and network.trainings > 0 and not network.awake
-        return self._rest[math.isnan(time), asleep]
+        return self._network_slot if asleep else _NONE
 
     def _drawn_beside(self, i: int, t: int, X: FloatArray, binary: bool) -> FloatArray:
         """A draw from who sits beside the bank: the filters, then the network."""
@@ -536,7 +530,7 @@ class Patterns:
         """What is due after so many rewards; the cheap part is done at once."""
         count = self._recent.count
         if stale or self._rebuild_is_due(count):
-            self._agenda.put("rebuild", count)
+            self._jobs.put("rebuild", count)
         elif count >= TRUSTED and is_power_of_two(count):
             self._bank.refresh_ridges()
             for filter in self._filters:
@@ -544,16 +538,16 @@ class Patterns:
         if self._network is not None and count % 32 == 0:
             self._look_around(self._network, count)
             if not self._network.dozing:
-                self._agenda.put("train", count)
-        if self.parameters.births and birth_is_due(count):
-            self._agenda.put("births", count)
+                self._jobs.put("train", count)
+        if self.parameters.births and search_is_due(count):
+            self._jobs.put("search", count)
         if self._history.due(count):
-            if self._agenda:
-                self._agenda.put("record", count)
+            if self._jobs:
+                self._jobs.put("record", count)
             else:
                 self._history.record(count, self.family_weights())
 
-    def _look_around(self, network: NetworkHypothesis, count: int) -> None:
+    def _look_around(self, network: NetworkModel, count: int) -> None:
         """Let the network doze, or wake."""
         dozed, slot = network.dozing, len(self._mixture.prior) - 1
         network.look_around(count, math.exp(self._mixture.log_weights[slot]))
@@ -589,12 +583,12 @@ class Patterns:
             return count <= 64 or count % 3 == 1  # powers of four
         return count <= TRUSTED or self._scale.is_stale(self._recent.seen())
 
-    def _begun(self, name: str, count: int) -> Pieces[None]:
+    def _begun(self, name: str, count: int) -> Job[None]:
         """The work of that name, which became due after so many rewards."""
         if name == "rebuild":
             yield from self._rebuild()
-        elif name == "births":
-            yield from self._births.search(self._scale.units)
+        elif name == "search":
+            yield from self._search.search(self._scale.units)
         elif name == "train":
             network, weight = self._network, math.exp(self._mixture.log_weights[-1])
             if network is not None and network.training_is_due(count, weight):
@@ -606,13 +600,13 @@ class Patterns:
         window = self._recent.window(self._scale.units, since)
         return window._replace(x=self._narrow(window.x)), self._recent.count
 
-    def _rebuild(self) -> Pieces[None]:
+    def _rebuild(self) -> Job[None]:
         new = yield from rebuilding(
             self._recent, self._scale, self._contexts, self._memories, self._bank, self._mixture,
             filters=self._filters, trial=self._trial, latest=self._seen, network=self._network is not None,
         )  # fmt: skip
         if new is None:
-            self._agenda.put("rebuild", self._recent.count)
+            self._jobs.put("rebuild", self._recent.count)
             return
         self._scale.units, self._contexts, self._memories = new.units, new.contexts, new.memories
         before = (
@@ -622,14 +616,14 @@ class Patterns:
         self._filters, self._trial = new.filters, new.trial
         self._mixture.become(new.mixture)
         if new.units.kinds and not all(map(self._scale.fits, self._recent.rewards)):
-            self._agenda.put(
+            self._jobs.put(
                 "rebuild", self._recent.count
             )  # one of neither kind came in the meantime
         self._recent.adopt(new.notes, new.x, new.evidence, silence=new.silence)
         if self._network is not None:
             seen = {
                 t: self._narrow(self._contexts(raw[None])[0])
-                for t, raw in self._trail.seen().items()
+                for t, raw in self._pending.seen().items()
             }
             self._network.rescale(self._lessons, seen)
             if self._network.trainings:

@@ -26,9 +26,14 @@ from tidepull.tide.explain import Explanation, WeightHistory
 from tidepull.tide.gate import ValueGate
 from tidepull.tide.hours import spans
 from tidepull.tide.parameters import STRUCTURAL, TideParameters
-from tidepull.tide.patterns import SECONDS, Patterns
+from tidepull.tide.patterns import Patterns
 from tidepull.tide.structural import StructuralThompson
 from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape, Snapshot
+
+SECONDS = 1e8
+"""A time beyond this is taken to be seconds since 1970."""
+_BELIEVED = 0.5
+"""Share of structural models from which on hours are told by them."""
 
 
 class Tide:
@@ -102,13 +107,18 @@ class Tide:
                 self._shares.record(structural.count, np.array([self._gate.share]))
 
     def upkeep(self) -> bool:
-        """One slice of what is due: a new scale and context map, training, births."""
-        return self._patterns.upkeep()
+        """One slice of what is due: new units of structural models, then what patterns have."""
+        if self._structural is not None and self._structural.pending:
+            self._structural.upkeep()
+        else:
+            self._patterns.upkeep()
+        return self.pending
 
     @property
     def pending(self) -> bool:
         """Whether `upkeep` has something to do."""
-        return self._patterns.pending
+        structural = self._structural
+        return (structural is not None and structural.pending) or self._patterns.pending
 
     @property
     def under_way(self) -> bool:
@@ -122,7 +132,7 @@ class Tide:
         structural, share = self._structural, self._share
         if structural is None or not share:
             return replace(patterns, families=self.families, weights=self._beside(patterns))
-        week = structural.week()
+        week = structural.week() if share >= _BELIEVED else np.full((7, 24), -1)
         beliefs = [
             *(replace(belief, weight=belief.weight * share) for belief in structural.beliefs()),
             *(replace(belief, weight=belief.weight * (1 - share)) for belief in patterns.beliefs),

@@ -1,4 +1,4 @@
-"""A new scale of rewards and a new context map; every hypothesis lives through the window again
+"""A new scale of rewards and a new context map; every model lives through the window again
 under them.
 
 All of it happens on copies, in slices, while decisions go on as before; at the end the copies,
@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tidepull.tide.context import ContextMap
+from tidepull.tide.gated import GatedModel
+from tidepull.tide.jobs import STEPS, Job, finish_counted, ranges
 from tidepull.tide.mixture import Mixture
 from tidepull.tide.models import pages
-from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Filter, Window
 from tidepull.tide.models.notes import Memory, standardised
-from tidepull.tide.models.slices import STEPS, Pieces, at_once, ranges
 from tidepull.tide.scale import RewardScale, Units
-from tidepull.tide.trial import GatedModel
 from tidepull.tide.window import RecentRounds
 from tidepull.types import FloatArray
 
@@ -30,9 +30,12 @@ TRUSTED = 16
 """Rewards after which estimates of scale and noise are taken seriously."""
 _STEPS_OF_REWEIGHING, _STEPS_OF_WEIGHING = 20, 1000
 
+_MODELS_OF_A_PIECE = 128
+"""Models that catch up with a few rewards in one piece: with two slices for each reward all of them
+must, or a rebuild would never end."""
 _FEW = 32
-"""Rewards that came in the meantime, which all hypotheses live through in a few pieces: were each
-of them a piece, one reward would take as many as there are hypotheses, and whoever has few slices
+"""Rewards that came in the meantime, which all models live through in a few pieces: were each
+of them a piece, one reward would take as many as there are models, and whoever has few slices
 between rewards would never be done."""
 
 
@@ -42,7 +45,7 @@ class Rebuilt(NamedTuple):
     units: Units
     contexts: ContextMap
     memories: dict[str, Memory]
-    bank: HypothesisBank
+    bank: ModelBank
     filters: list[Filter]
     trial: GatedModel | None
     mixture: Mixture
@@ -57,14 +60,14 @@ def rebuilding(
     scale: RewardScale,
     contexts: ContextMap,
     memories: dict[str, Memory],
-    bank: HypothesisBank,
+    bank: ModelBank,
     mixture: Mixture,
     *,
     filters: Sequence[Filter] = (),
     trial: GatedModel | None = None,
     latest: FloatArray,
     network: bool,
-) -> Pieces[Rebuilt | None]:
+) -> Job[Rebuilt | None]:
     """`latest` is what was seen of every arm in the latest round. None when more came meanwhile
     than can be lived through again: then start anew."""
     first, old = recent.start, scale.units
@@ -119,9 +122,9 @@ def rebuilding(
             for i, m in enumerate(active):
                 if lived == first:
                     yield from fresh.resetting(m)
-                scores[i] = yield from fresh.live(m, window, units.binary)
+                scores[i] = yield from fresh.replay(m, window, units.binary)
         for i, filter in enumerate(anew, len(active)):
-            scores[i] = yield from filter.live(window, units.binary)
+            scores[i] = yield from filter.replay(window, units.binary)
         more, everybody = np.empty(len(window.t)), np.full(len(mixture.prior), -np.inf)
         for start, stop, spent in ranges(len(more), _STEPS_OF_REWEIGHING * len(everybody)):
             for i in range(start, stop):
@@ -129,10 +132,10 @@ def rebuilding(
                 more[i] = again.reweigh(everybody, lived + i)
             yield spent
         if tried is not None:
-            its_own = yield from tried.filter.live(window, units.binary)
+            its_own = yield from tried.filter.replay(window, units.binary)
             for start, stop, spent in ranges(len(more), _STEPS_OF_WEIGHING):
                 for i in range(start, stop):
-                    score = tried.put_right(float(its_own[i]), float(window.y[i]), units.binary)
+                    score = tried.recalibrate(float(its_own[i]), float(window.y[i]), units.binary)
                     tried.weigh(score, float(more[i]), lived + i)
                 yield spent
         x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
@@ -144,14 +147,14 @@ def rebuilding(
 
 
 def _follow(
-    bank: HypothesisBank, active: list[int], window: Window, binary: bool, scores: FloatArray
-) -> Pieces[None]:
+    bank: ModelBank, active: list[int], window: Window, binary: bool, scores: FloatArray
+) -> Job[None]:
     """Every active slot lives through a few rounds, many slots in a piece; `scores` has a row for
     each."""
     spent = 0
     for i, m in enumerate(active):
-        scores[i], steps = at_once(bank.live(m, window, binary))
+        scores[i], steps = finish_counted(bank.replay(m, window, binary))
         spent += steps
-        if spent > STEPS // 4 or i % 16 == 15:
+        if spent > STEPS // 4 or i % _MODELS_OF_A_PIECE == _MODELS_OF_A_PIECE - 1:
             yield spent
             spent = 0

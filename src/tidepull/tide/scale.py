@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidepull.tide.kinds import explained_within, found_two, still_two
+from tidepull.tide.kinds import explained_within, fit_two_clusters, still_two
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 
@@ -118,7 +118,7 @@ class RewardScale:
         rewards, known, units = seen.rewards, self.units, None
         if known.kinds and still_two(rewards, known.centre, known.spread):
             units = known
-        elif (found := found_two(rewards, two_means_threshold(rewards))) is not None:
+        elif (found := fit_two_clusters(rewards, two_means_threshold(rewards))) is not None:
             units = Units(*found, found[0], True, True)
         if units is None or explained_within(rewards, seen.arms, seen.x, units.centre):
             return None

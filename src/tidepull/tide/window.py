@@ -1,4 +1,4 @@
-"""The latest finished rounds, kept so that hypotheses born later can live through them: memory
+"""The latest finished rounds, kept so that models born later can live through them: memory
 bounded for ever.
 
 Rounds stand in the order in which their rewards came, which need not be the order of decisions.
@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidepull.state import Stateful
 from tidepull.tide.models.family import Rounds, Window
 from tidepull.tide.models.notes import Past, columns, standardised
 from tidepull.tide.scale import Seen, Units
-from tidepull.types import FloatArray, IntArray, Snapshot
+from tidepull.types import FloatArray, IntArray
 
-_KEPT = ("_t", "_arm", "_reward", "_notes", "_came", "_x", "_raw", "_evidence", "_network")
 _SPARE_RAW = 256
 _LONGEST_SPAN = 4
 """Scans go back at most so many times as many rounds as there are rewards in the window."""
 
 
-class RecentRounds:
+class RecentRounds(Stateful):
     """A ring of `capacity` rounds. What contexts looked like before the map is kept for the first
     `raw_capacity` rewards (and a few more, for those that come while a new map is made): after that
     the map no longer changes."""
+
+    state = ("count", "t", "arm", "reward", "notes", "came", "x", "raw", "evidence", "network")
 
     def __init__(self, capacity: int, raw_capacity: int, context_dim: int, raw_dim: int) -> None:
         self.capacity, self.raw_capacity = capacity, raw_capacity
@@ -145,19 +147,6 @@ class RecentRounds:
         changed = bool((tamed != self._reward)[self._order()].any())
         self._reward[self._order()] = tamed[self._order()]
         return changed
-
-    def snapshot(self) -> Snapshot:
-        """The ring, row by row."""
-        return {"count": self.count, **{name[1:]: getattr(self, name).copy() for name in _KEPT}}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
-        for name in _KEPT:
-            if np.shape(snapshot[name[1:]]) != getattr(self, name).shape:
-                raise ValueError(f"rounds whose {name[1:]} does not fit")
-        self.count = int(snapshot["count"])
-        for name in _KEPT:
-            getattr(self, name)[...] = snapshot[name[1:]]
 
     def _order(self, since: int = 0) -> IntArray:
         return np.arange(max(self.start, since), self.count) % self.capacity

@@ -9,6 +9,7 @@ import pytest
 
 from tidepull.encoders import kernels
 from tidepull.encoders.layers import aligned_zeros
+from tidepull.encoders.recurrence import recurrence
 from tidepull.types import FloatArray
 
 
@@ -30,7 +31,7 @@ def ulps(value: FloatArray, exact: FloatArray) -> float:
 
 def gates(x: FloatArray, hidden: int) -> FloatArray:
     """What the LSTM makes of sums x before its gates: sigmoids, then the tanh of the candidate."""
-    forward, _ = kernels.recurrence(hidden)
+    forward, _ = recurrence(hidden)
     n = len(x)
     G = np.ascontiguousarray(np.tile(x.reshape(n, 1), (1, 4 * hidden)))
     H, C, TC = (np.zeros((n + 1, hidden), x.dtype) for _ in range(3))

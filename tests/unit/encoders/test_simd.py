@@ -9,6 +9,7 @@ import pytest
 from numba import njit
 
 from tidepull.encoders import simd
+from tidepull.encoders.layers import pack
 
 
 @pytest.mark.parametrize("upward", [False, True])
@@ -37,7 +38,7 @@ def test_add_product_equals_matrix_product(
     def run(out: Any, x: Any, W: Any) -> None:
         simd.add_product(out, 5, x, 3, W, rows, columns, lanes, upward)
 
-    simd.pack(W, lanes, packed)
+    pack(W, lanes, packed)
     run(out, x, packed)
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-4 if dtype is np.float32 else 1e-12)
 

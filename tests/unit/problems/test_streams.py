@@ -97,7 +97,7 @@ def test_file_that_cannot_be_downloaded_is_named_with_its_place(
 
 def test_every_stream_is_prepared() -> None:
     assert set(PREPARED) == set(STREAMS)
-    page = (Path(__file__).parents[3] / "docs" / "streams.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "problems.md").read_text()
     assert all(f"| `{name}` |" in page for name in STREAMS)
 
 

@@ -1,4 +1,4 @@
-"""A newborn weighs what Bayes' rule would have given it, had it been there since the window
+"""A candidate weighs what Bayes' rule would have given it, had it been there since the window
 began."""
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.tide.births import Births, Slots
+from tidepull.tide.jobs import finish
 from tidepull.tide.mixture import Mixture
-from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.families import FAMILIES
-from tidepull.tide.models.family import Layout, Newborn, growing
-from tidepull.tide.models.fourier import Fourier
+from tidepull.tide.models.family import Candidate, Layout, growing
+from tidepull.tide.models.linear import fourier, square
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import blank, columns
-from tidepull.tide.models.slices import finished
-from tidepull.tide.models.square import Square
+from tidepull.tide.models.spec import Spec
 from tidepull.tide.scale import Units
+from tidepull.tide.search import Slots, StructureSearch
 from tidepull.tide.window import RecentRounds
 from tidepull.types import FloatArray
 
@@ -33,16 +33,16 @@ class World:
     """Sines of 10 and 30 rounds, and whatever a test wants to be born."""
 
     def __init__(self, swing: FloatArray, spare: int = 24) -> None:
-        made = growing(False, [Fourier(10.0), Fourier(30.0)], [Fourier(3.0)])
+        made = growing(LAYOUT, False, [fourier(10.0), fourier(30.0)], [fourier(3.0)])
         self.pools = [replace(pool, spare=spare) for pool in made]
         rooms = [list(p.room) for p in self.pools for _ in range(len(p.initial) + p.spare)]
-        self.bank = HypothesisBank(LAYOUT, rooms, NoisePrior())
+        self.bank = ModelBank(LAYOUT, rooms, NoisePrior())
         self.slots = Slots(self.bank, self.pools, [])
         self.mixture = Mixture(
             self.slots.initial_prior(), self.slots.family_of, self.slots.families, 1e-12
         )
         self.recent = RecentRounds(256, 256, 1, 0)
-        self.births = Births(self.bank, self.slots, self.mixture, self.recent)
+        self.births = StructureSearch(self.bank, self.slots, self.mixture, self.recent)
         self.rng = np.random.default_rng(0)
         for y in swing:
             self.come(float(y))
@@ -57,21 +57,21 @@ class World:
             evidence=before, network=0.0,
         )  # fmt: skip
 
-    def search(self, monkeypatch: pytest.MonkeyPatch, *newborns: Newborn) -> Any:
-        def born(_: Any) -> Iterator[Newborn | int]:
-            for newborn in newborns:
+    def search(self, monkeypatch: pytest.MonkeyPatch, *candidates: Candidate) -> Any:
+        def born(_: Any) -> Iterator[Candidate | int]:
+            for candidate in candidates:
                 yield 7
-                yield newborn
+                yield candidate
 
-        monkeypatch.setitem(FAMILIES, "fourier", replace(FAMILIES["fourier"], newborns=born))
+        monkeypatch.setitem(FAMILIES, "fourier", replace(FAMILIES["fourier"], candidates=born))
         return self.births.search(UNITS)
 
     def likelihood(self, period: float, noise: float) -> float:
         """Of everything that came, for one that had always been there."""
-        spec = Fourier(period).spec()
-        bank = HypothesisBank(LAYOUT, [[spec]], NoisePrior())
+        spec = fourier(period)
+        bank = ModelBank(LAYOUT, [[spec]], NoisePrior())
         bank.assign(0, spec, noise)
-        return float(finished(bank.live(0, self.recent.window(UNITS), False)).sum())
+        return float(finish(bank.replay(0, self.recent.window(UNITS), False)).sum())
 
     def found(self) -> dict[float, tuple[float, float]]:
         """Weight and prior by period."""
@@ -87,14 +87,14 @@ def sine(period: float, n: int) -> FloatArray:
     return np.asarray(np.sin(2 * np.pi * np.arange(n) / period))
 
 
-def exact(world: World, newborns: dict[float, float], noise: float) -> dict[float, float]:
+def exact(world: World, candidates: dict[float, float], noise: float) -> dict[float, float]:
     """Posterior weights by Bayes' rule, priors pi given."""
     logs = {
         10.0: math.log(0.5) + world.likelihood(10.0, 0.1),
         30.0: math.log(0.5) + world.likelihood(30.0, 0.1),
     }
     logs |= {
-        period: math.log(pi) + world.likelihood(period, noise) for period, pi in newborns.items()
+        period: math.log(pi) + world.likelihood(period, noise) for period, pi in candidates.items()
     }
     top = max(logs.values())
     total = sum(math.exp(value - top) for value in logs.values())
@@ -104,7 +104,9 @@ def exact(world: World, newborns: dict[float, float], noise: float) -> dict[floa
 def test_newborn_weighs_what_bayes_rule_says(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(0.4 * sine(12.0, 40))
     noise = world.bank.assumed_noise(0)
-    finished(world.search(monkeypatch, Newborn(Fourier(12.0), 20.0), Newborn(Fourier(18.0), 40.0)))
+    finish(
+        world.search(monkeypatch, Candidate(fourier(12.0), 20.0), Candidate(fourier(18.0), 40.0))
+    )
     expected = exact(world, {12.0: 1 / 20, 18.0: 1 / 40}, noise)
     found = world.found()
     assert {period: weight for period, (weight, _) in found.items()} == pytest.approx(
@@ -127,11 +129,11 @@ def test_newborn_lives_through_what_came_while_it_was_looked_for(
 ) -> None:
     world = World(0.4 * sine(12.0, 40))
     noise = world.bank.assumed_noise(0)
-    work = world.search(monkeypatch, Newborn(Fourier(12.0), 20.0))
+    work = world.search(monkeypatch, Candidate(fourier(12.0), 20.0))
     assert next(work) == 7
     for y in 0.4 * sine(12.0, 50)[40:]:
         world.come(float(y))
-    finished(work)
+    finish(work)
     expected = exact(world, {12.0: 1 / 20}, noise)
     assert {p: weight for p, (weight, _) in world.found().items()} == pytest.approx(
         expected, rel=1e-6
@@ -142,58 +144,58 @@ def test_newborn_on_a_peak_takes_the_place_of_its_elder(monkeypatch: pytest.Monk
     """Forty rounds cannot tell 10 from 10.2: the better one inherits the place and, where larger,
     the prior."""
     world = World(sine(10.4, 40))
-    finished(world.search(monkeypatch, Newborn(Fourier(10.4), 20.0)))
+    finish(world.search(monkeypatch, Candidate(fourier(10.4), 20.0)))
     found = world.found()
     assert set(found) == {10.4, 30.0}
     assert found[10.4][1] == pytest.approx(0.5)
     worse = World(sine(10.0, 40))
-    finished(worse.search(monkeypatch, Newborn(Fourier(10.6), 20.0)))
+    finish(worse.search(monkeypatch, Candidate(fourier(10.6), 20.0)))
     assert set(worse.found()) == {10.0, 30.0}
     assert worse.births.count == 0
 
 
 def test_lightest_makes_room_when_all_places_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(sine(12.0, 60), spare=1)
-    finished(world.search(monkeypatch, Newborn(Fourier(12.0), 5.0)))
+    finish(world.search(monkeypatch, Candidate(fourier(12.0), 5.0)))
     assert set(world.found()) in ({10.0, 12.0}, {12.0, 30.0})
     light = World(sine(10.0, 60), spare=1)
     before = light.found()
-    finished(light.search(monkeypatch, Newborn(Fourier(45.0), 1e30)))
+    finish(light.search(monkeypatch, Candidate(fourier(45.0), 1e30)))
     assert set(light.found()) == set(before)
 
 
 def test_nothing_is_born_of_too_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(sine(12.0, 23))
-    finished(world.search(monkeypatch, Newborn(Fourier(12.0), 5.0)))
+    finish(world.search(monkeypatch, Candidate(fourier(12.0), 5.0)))
     assert set(world.found()) == {10.0, 30.0}
     world.come(1.0)
-    finished(world.search(monkeypatch, Newborn(Fourier(12.0), 5.0)))
+    finish(world.search(monkeypatch, Candidate(fourier(12.0), 5.0)))
     assert 12.0 in world.found()
 
 
 def test_waves_are_kin_when_period_and_phase_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = growing(False, [Square(10.0, 2.0)], [Square(3.0)])
+    made = growing(LAYOUT, False, [square(10.0, 2.0)], [square(3.0)])
     rooms = [list(p.room) for p in made for _ in range(len(p.initial) + p.spare)]
-    bank = HypothesisBank(LAYOUT, rooms, NoisePrior())
+    bank = ModelBank(LAYOUT, rooms, NoisePrior())
     slots = Slots(bank, made, [])
     mixture = Mixture(slots.initial_prior(), slots.family_of, slots.families, 1e-9)
     recent = RecentRounds(256, 256, 1, 0)
-    births = Births(bank, slots, mixture, recent)
+    births = StructureSearch(bank, slots, mixture, recent)
     for t in range(60):
         recent.append(
             t=t, notes=np.zeros(len(columns())), came=t, arm=0, raw=np.empty(0), x=np.ones(1),
             reward=1.0 if (t + 3) // 10 % 2 else -1.0, evidence=0.0, network=0.0,
         )  # fmt: skip
     for other, alike in (
-        (Square(10.0, 3.0), True),
-        (Square(10.0, 7.0), False),
-        (Square(18.0, 2.0), False),
+        (square(10.0, 3.0), True),
+        (square(10.0, 7.0), False),
+        (square(18.0, 2.0), False),
     ):
         before = int(bank.arrays.active.sum())
 
-        def born(_: Any, other: Square = other) -> Iterator[Newborn | int]:
-            yield Newborn(other, 1e-9)
+        def born(_: Any, other: Spec = other) -> Iterator[Candidate | int]:
+            yield Candidate(other, 1e-9)
 
-        monkeypatch.setitem(FAMILIES, "square", replace(FAMILIES["square"], newborns=born))
-        finished(births.search(UNITS))
+        monkeypatch.setitem(FAMILIES, "square", replace(FAMILIES["square"], candidates=born))
+        finish(births.search(UNITS))
         assert int(bank.arrays.active.sum()) == before + (not alike), other

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull.tide.earnings import Earnings
+from tidepull.tide.gated import Earnings
 
 
 def asked(earnings: Earnings, count: int = 400) -> float:

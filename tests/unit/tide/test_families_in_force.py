@@ -16,7 +16,7 @@ from tidepull.tide import TideParameters
 from tidepull.tide.context import ContextMap
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.patterns import Patterns
-from tidepull.types import Context, Event, ProblemShape
+from tidepull.types import Context, ProblemShape
 
 
 def test_classes_take_part_where_something_is_observed_and_nowhere_else() -> None:
@@ -81,24 +81,3 @@ def test_family_that_is_to_be_left_out_takes_no_part() -> None:
 @pytest.mark.parametrize(("numbers", "kept"), [(32, 32), (60, 60), (64, 64), (65, 32)])
 def test_observations_of_up_to_64_numbers_are_seen_as_they_are(numbers: int, kept: int) -> None:
     assert ContextMap(ProblemShape(3, observation_dim=numbers)).dim == 1 + kept
-
-
-@pytest.mark.parametrize(("start", "unit"), [(1.7e9, "hours"), (0.0, "")])
-def test_tide_speaks_of_hours_only_where_times_are_seconds_since_1970(
-    start: float, unit: str
-) -> None:
-    without = ("network", "changes", "regimes", "calendar", "fourier", "square", "seasons", "turns")
-    policy, rng = (
-        Patterns(TideParameters(without=without), ProblemShape(2), Streams(0)),
-        np.random.default_rng(0),
-    )
-    for t in range(260):
-        context = Context(time=start + 5000.0 * t + 4000.0 * float(rng.random()))
-        phase = np.sin(2 * np.pi * float(context.time or 0.0) / 40_000.0)
-        arm = policy.choose(context)
-        policy.learn(Event(context, arm, float(phase * (1 - 2 * arm) + 0.1 * rng.normal()), t))
-        while policy.upkeep():
-            pass
-    words = policy.explain().beliefs[0].words
-    assert " every " in words
-    assert ("hours" in words) == bool(unit)

@@ -10,16 +10,16 @@ import pytest
 
 from tidepull.policies import build_policy
 from tidepull.tide.context import ContextMap
+from tidepull.tide.jobs import finish
 from tidepull.tide.mixture import Mixture
-from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.changes import RunFilter
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Layout
 from tidepull.tide.models.filters import Blocks
+from tidepull.tide.models.linear import stationary
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import columns
-from tidepull.tide.models.slices import finished
-from tidepull.tide.models.stationary import Stationary
 from tidepull.tide.rebuild import rebuilding
 from tidepull.tide.scale import RewardScale
 from tidepull.tide.window import RecentRounds
@@ -148,8 +148,8 @@ def test_families_share_their_prior_among_their_hypotheses() -> None:
 
 
 def test_rebuild_weighs_filters_by_what_they_make_of_the_window_in_new_units() -> None:
-    layout, spec = Layout(1, 1, False), Stationary().spec()
-    bank = HypothesisBank(layout, [[spec]], NoisePrior())
+    layout, spec = Layout(1, 1, False), stationary()
+    bank = ModelBank(layout, [[spec]], NoisePrior())
     bank.assign(0, spec)
     filter = RunFilter(Blocks(layout, False), together=True)
     mixture = Mixture(np.array([0.6, 0.4]), np.array([0, 1]), ("a", "b"), 1e-12)
@@ -168,7 +168,7 @@ def test_rebuild_weighs_filters_by_what_they_make_of_the_window_in_new_units() -
             evidence=0.0,
             network=np.nan,
         )
-    new = finished(
+    new = finish(
         rebuilding(
             recent,
             scale,
@@ -184,11 +184,11 @@ def test_rebuild_weighs_filters_by_what_they_make_of_the_window_in_new_units() -
     assert new is not None
     window, (anew,) = recent.window(new.units), new.filters
     again = filter.fresh(0.5 / new.units.spread)
-    told = finished(again.live(window, False))
+    told = finish(again.replay(window, False))
     assert told.sum() != 0
     fresh = new.bank.fresh(None)
     fresh.reset(0)
-    odds = np.log(0.4 / 0.6) + told.sum() - finished(fresh.live(0, window, False)).sum()
+    odds = np.log(0.4 / 0.6) + told.sum() - finish(fresh.replay(0, window, False)).sum()
     assert new.mixture.log_weights[1] - new.mixture.log_weights[0] == pytest.approx(odds, abs=1e-4)
     assert 1 < odds < 20
     assert all(

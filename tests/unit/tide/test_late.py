@@ -10,17 +10,15 @@ import pytest
 
 from tidepull.experiments.loop import run_trial
 from tidepull.policies import build_policy
-from tidepull.tide import trail
-from tidepull.tide.models.bank import HypothesisBank
-from tidepull.tide.models.discounted import Discounted
+from tidepull.tide import pending
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Layout, Rounds, Window
-from tidepull.tide.models.fourier import Fourier
-from tidepull.tide.models.last_event import LAST_ARM, LAST_REWARD
+from tidepull.tide.models.lagged import LAST_ARM, LAST_REWARD
+from tidepull.tide.models.linear import discounted, fourier, stationary
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import blank, columns
 from tidepull.tide.models.scan import sine_evidence, square_evidence
-from tidepull.tide.models.spec import Hypothesis
-from tidepull.tide.models.stationary import Stationary
+from tidepull.tide.models.spec import Spec
 from tidepull.tide.window import one_by_one
 from tidepull.types import Context, Event, ProblemShape
 
@@ -32,14 +30,14 @@ def tide(n_arms: int = N_ARMS, seed: int = 0, **parameters: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "hypothesis", [Discounted(0.9), Fourier(7.0, 0.99), Fourier(7.0), Stationary()]
+    "hypothesis", [discounted(0.9), fourier(7.0, 0.99), fourier(7.0), stationary()]
 )
 def test_reward_counts_from_the_round_of_its_decision_whenever_it_comes(
-    hypothesis: Hypothesis,
+    hypothesis: Spec,
 ) -> None:
     rng = np.random.default_rng(0)
-    spec = hypothesis.spec()
-    bank = HypothesisBank(Layout(N_ARMS, 1, False), [[spec]], NoisePrior())
+    spec = hypothesis
+    bank = ModelBank(Layout(N_ARMS, 1, False), [[spec]], NoisePrior())
     bank.assign(0, spec)
     ridge, now = float(bank.arrays.ridge[0]), 40
     decided = rng.permutation(30)
@@ -111,7 +109,7 @@ def test_season_is_found_when_rewards_come_late(problem: str, delay: int, most: 
 def test_reward_older_than_the_trail_is_learnt_by_what_needs_no_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trail, "CAPACITY", 8)
+    monkeypatch.setattr(pending, "CAPACITY", 8)
     policy = tide()
     arms = [policy.choose(Context()) for _ in range(12)]
     policy.learn(Event(Context(), arms[2], 1.0, decided=2))
@@ -132,7 +130,7 @@ def test_reward_older_than_the_trail_is_learnt_by_what_needs_no_memory(
 
 
 def test_trail_forgets_decisions_whose_reward_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trail, "CAPACITY", 16)
+    monkeypatch.setattr(pending, "CAPACITY", 16)
     policy = tide(without=["network"])
     for _ in range(100):
         policy.choose(Context())

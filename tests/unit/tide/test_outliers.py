@@ -15,15 +15,15 @@ from tidepull.problems.arms import WildRewardsParameters
 from tidepull.random import Streams
 from tidepull.tide import TideParameters
 from tidepull.tide.models.notes import Moment
+from tidepull.tide.outliers import OutlierFilter, bounds
 from tidepull.tide.patterns import Patterns
-from tidepull.tide.wild import WildRewards, bounds
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 FEW = ("network", "seasons", "last event", "last success", "turns", "fourier")
 
 
-def taught(rewards: list[float], share: float = 0.01) -> WildRewards:
-    wild = WildRewards(share, 2)
+def taught(rewards: list[float], share: float = 0.01) -> OutlierFilter:
+    wild = OutlierFilter(share, 2)
     for reward in rewards:
         wild.takes(0, reward)
     return wild
@@ -122,8 +122,8 @@ def test_bounds_are_those_of_the_median_and_of_the_place_that_numpy_finds(kind: 
         assert bounds(rewards, 0.01) == (middle - farthest, middle + farthest)
 
 
-def careful(rewards: list[float], recent: int = 1024) -> WildRewards:
-    wild = WildRewards(0.01, 2, careful=True, recent=recent)
+def careful(rewards: list[float], recent: int = 1024) -> OutlierFilter:
+    wild = OutlierFilter(0.01, 2, careful=True, recent=recent)
     for reward in rewards:
         wild.takes(0, reward)
     return wild
@@ -174,7 +174,7 @@ def test_second_wild_reward_is_taken_when_it_is_like_the_first(
 def test_usual_rewards_are_taken_when_all_others_are_still_nearer() -> None:
     near = [0.1 * (r - 1) for r in ordinary(100)]
     for usual, taken in ((0.0, False), (2.0, True)):
-        wild = WildRewards(0.01, 1, careful=True, usual=usual)
+        wild = OutlierFilter(0.01, 1, careful=True, usual=usual)
         assert all(wild.takes(0, reward) for reward in near)
         assert wild.takes(0, 1.9) is taken
         assert not wild.takes(0, -2.1)
@@ -196,7 +196,6 @@ def test_careful_bounds_continue_from_a_snapshot() -> None:
     second.restore(first.snapshot())
     assert second.varied
     assert [w.takes(0, 9.2) for w in (first, second)] == [True, True]
-    assert "latest" not in taught(ordinary(20)).snapshot()
 
 
 def flipping(seed: int, share: float, wild: float = 0.01) -> tuple[float, int]:
@@ -301,7 +300,7 @@ def test_who_leads_is_told_of_last_rewards_in_its_own_units(
     monkeypatch.setattr(tide._bank, "outlook", noted)
     for t, noise in enumerate(ordinary(120)):
         tide.choose(Context())
-        wanted = tide._standard(tide._trail._rounds[t].moment).notes
+        wanted = tide._standard(tide._pending._rounds[t].moment).notes
         units, count = tide._scale.units, len(asked)
         tide.learn(Event(Context(), t % 2, 100 + 0.02 * noise + t % 2, decided=t))
         if len(asked) > count:
@@ -352,7 +351,7 @@ def test_absurd_reward_is_set_aside_when_something_is_observed() -> None:
 def test_reward_is_taken_when_it_lies_less_than_as_many_times_as_far_out(
     beyond: float, reward: float, taken: bool
 ) -> None:
-    wild = WildRewards(0.01, 2, beyond=beyond)
+    wild = OutlierFilter(0.01, 2, beyond=beyond)
     for usual in [1.0, 0.9, 1.1, 1.0] * 20:
         wild.takes(0, usual)
     assert wild.takes(0, reward) is taken

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from tidepull.tide.context import ContextMap
+from tidepull.tide.jobs import finish
 from tidepull.tide.mixture import Mixture
-from tidepull.tide.models.bank import HypothesisBank
-from tidepull.tide.models.discounted import Discounted
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Layout
-from tidepull.tide.models.last_success import LAST_SUCCESS, LastSuccess, LastSuccessMemory
+from tidepull.tide.models.lagged import LAST_SUCCESS, LastSuccessMemory, last_success
+from tidepull.tide.models.linear import discounted
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import Memory, columns, standardised
-from tidepull.tide.models.slices import finished
 from tidepull.tide.rebuild import Rebuilt, rebuilding
 from tidepull.tide.scale import RewardScale, Units
 from tidepull.tide.window import RecentRounds
 from tidepull.types import FloatArray, ProblemShape
 
-SPECS = [LastSuccess().spec(), Discounted(0.9).spec()]
+SPECS = [last_success(), discounted(0.9)]
 PRIOR = np.array([0.5, 0.3, 0.2])
 NOW = Units(0.0, 2.0, 0.0, False)
 
@@ -34,7 +34,7 @@ class World:
     def __init__(
         self, rewards: list[float], units: Units, capacity: int = 64, raw: int = 64
     ) -> None:
-        self.bank = HypothesisBank(Layout(2, 1, False), [[spec] for spec in SPECS], NoisePrior())
+        self.bank = ModelBank(Layout(2, 1, False), [[spec] for spec in SPECS], NoisePrior())
         for m, spec in enumerate(SPECS):
             self.bank.assign(m, spec)
         self.mixture = Mixture(PRIOR.copy(), np.array([0, 1, 2]), ("a", "b", "c"), 1e-12)
@@ -72,12 +72,12 @@ class World:
         window = self.recent.window(units)._replace(
             notes=standardised(notes, units.centre, units.spread)
         )
-        bank = HypothesisBank(Layout(2, 1, False), [[spec] for spec in SPECS], NoisePrior())
+        bank = ModelBank(Layout(2, 1, False), [[spec] for spec in SPECS], NoisePrior())
         scores = np.empty((len(rewards), 3))
         for m, spec in enumerate(SPECS):
             bank.assign(m, spec)
             bank.arrays.ridge[m] = ridge[m]
-            scores[:, m] = finished(bank.live(m, window, units.binary))
+            scores[:, m] = finish(bank.replay(m, window, units.binary))
         told = self.recent.network()
         scores[:, 2] = told + (0.0 if units.binary else math.log(units.spread))
         mixture = Mixture(PRIOR.copy(), np.array([0, 1, 2]), ("a", "b", "c"), 1e-12)
@@ -101,7 +101,7 @@ def test_everybody_lives_again_in_the_new_units(n: int) -> None:
     world = World(list(5 * rng.normal(size=n) + 3), NOW)
     world.bank.arrays.b[:] = 0.4
     old = world.bank.arrays.ridge.copy()
-    new = finished(world.work())
+    new = finish(world.work())
     assert new is not None
     assert new.units.spread > 3
     noise = np.clip(
@@ -140,7 +140,7 @@ def test_rewards_that_come_meanwhile_are_lived_through_too() -> None:
 
 def test_network_is_silent_about_rewards_that_seemed_to_be_binary() -> None:
     world = World([0.0, 1.0, 1.0, 0.0, 0.5, 1.0], Units())
-    new = finished(world.work())
+    new = finish(world.work())
     assert new is not None
     assert new.silence
     assert not new.units.binary
@@ -148,7 +148,7 @@ def test_network_is_silent_about_rewards_that_seemed_to_be_binary() -> None:
         "who says nothing keeps its weight"
     )
     again = World([0.0, 1.0, 1.0, 0.0], Units())
-    kept = finished(again.work())
+    kept = finish(again.work())
     assert kept is not None
     assert kept.units == Units()
     assert not kept.silence
@@ -162,7 +162,7 @@ def test_rebuild_gives_up_when_more_comes_than_the_window_holds(raw: int) -> Non
     next(work)
     for i in range(30):
         world.come(float(i))
-    assert finished(work) is None
+    assert finish(work) is None
 
 
 def test_new_map_is_made_of_all_that_was_seen() -> None:
@@ -174,11 +174,11 @@ def test_new_map_is_made_of_all_that_was_seen() -> None:
             reward=float(i), evidence=0.0, network=0.0,
         )  # fmt: skip
         scale.add(0, float(i))
-    bank = HypothesisBank(Layout(2, 2, True), [[Discounted(0.9, True).spec()]], NoisePrior())
-    bank.assign(0, Discounted(0.9, True).spec())
+    bank = ModelBank(Layout(2, 2, True), [[discounted(0.9, True)]], NoisePrior())
+    bank.assign(0, discounted(0.9, True))
     mixture = Mixture(np.ones(1), np.array([0]), ("a",), 1e-9)
     latest = np.array([[2.0], [4.0]])
-    new = finished(
+    new = finish(
         rebuilding(
             recent, scale, ContextMap(shape), {}, bank, mixture, latest=latest, network=False
         )

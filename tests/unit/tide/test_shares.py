@@ -44,7 +44,9 @@ def test_kernel_makes_draws_of_what_the_prior_says_of_every_slot(
         forgets = bool(arrays.discount[m] < 1)
         if binary and arrays.dim[m] == 1:
             won, lost = np.empty(3), np.empty(3)
-            kernels.counts(arrays, int(m), now.t, now.notes, won, lost)
+            kernels._counts(
+                arrays, int(m), now.t, now.notes, won, lost, np.empty(kernels.MAX_WIDTH)
+            )
             expected = prior.beta(np.maximum(won, 0), np.maximum(lost, 0), forgets=forgets)
         else:
             means, leverages = bank.outlook(m, now, X)

@@ -10,14 +10,14 @@ import pytest
 from tidepull.errors import ParameterError
 from tidepull.random import Streams
 from tidepull.tide import TideParameters
-from tidepull.tide.agenda import birth_is_due
-from tidepull.tide.births import pools
+from tidepull.tide.jobs import search_is_due
 from tidepull.tide.mixture import Mixture
 from tidepull.tide.models.family import Layout
-from tidepull.tide.models.last_success import LastSuccessMemory
-from tidepull.tide.models.network import NetworkHypothesis
+from tidepull.tide.models.lagged import LastSuccessMemory
+from tidepull.tide.models.network import NetworkModel
 from tidepull.tide.models.turns import TurnsMemory
 from tidepull.tide.patterns import Patterns
+from tidepull.tide.search import pools
 from tidepull.types import Context, Event, ProblemShape
 
 
@@ -96,16 +96,16 @@ def test_work_is_due_after_certain_numbers_of_rewards() -> None:
         4: ["rebuild", "record"],
         8: ["rebuild", "record"],
         16: ["rebuild", "record"],
-        24: ["births", "record"],
-        32: ["train", "births", "record"],
-        64: ["train", "births", "record"],
-        96: ["train", "births", "record"],
+        24: ["search", "record"],
+        32: ["train", "search", "record"],
+        64: ["train", "search", "record"],
+        96: ["train", "search", "record"],
     }
     assert not policy.pending
 
 
 def test_births_are_due_ever_more_rarely() -> None:
-    due = [count for count in range(1, 6000) if birth_is_due(count)]
+    due = [count for count in range(1, 6000) if search_is_due(count)]
     assert due[:4] == [24, 32, 64, 96]
     assert [count for count in due if 448 < count <= 1300] == [480, 512, 640, 768, 896, 1024, 1280]
     assert due[-5:] == [3840, 4096, 4608, 5120, 5632]
@@ -154,7 +154,7 @@ def test_work_under_way_is_not_put_off_by_more_of_its_kind() -> None:
     for t in range(96):
         policy.choose(Context())
         policy.learn(Event(Context(), t % 3, float(rng.random() < 0.5), t))
-    assert agenda(policy) == ["rebuild", "record", "births", "train"]
+    assert agenda(policy) == ["rebuild", "record", "search", "train"]
     assert policy.pending
 
 
@@ -203,16 +203,16 @@ def test_network_sees_rewards_and_contexts_in_their_new_units() -> None:
     policy = tide(3, shape=ProblemShape(3, observation_dim=2))
     rng = np.random.default_rng(0)
     seen: dict[str, Any] = {}
-    rescale = NetworkHypothesis.rescale
+    rescale = NetworkModel.rescale
 
-    def spied(self: NetworkHypothesis, lessons: Any, unfinished: Any) -> None:
+    def spied(self: NetworkModel, lessons: Any, unfinished: Any) -> None:
         rescale(self, lessons, unfinished)
         window, _ = lessons(0)
         history = self.snapshot()["encoder"]["history"]
         seen["t"], seen["y"], seen["x"] = window.t, window.y, window.x
         seen["rewards"] = history["rewards"][: len(window.t)].copy()
 
-    NetworkHypothesis.rescale = spied  # type: ignore[method-assign]
+    NetworkModel.rescale = spied  # type: ignore[method-assign]
     try:
         for t in range(20):
             context = Context(observation=rng.normal(size=2))
@@ -221,7 +221,7 @@ def test_network_sees_rewards_and_contexts_in_their_new_units() -> None:
             while policy.upkeep():
                 pass
     finally:
-        NetworkHypothesis.rescale = rescale  # type: ignore[method-assign]
+        NetworkModel.rescale = rescale  # type: ignore[method-assign]
     assert len(seen["t"]) == 16
     np.testing.assert_allclose(seen["rewards"], seen["y"], rtol=1e-6)
 

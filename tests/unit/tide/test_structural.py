@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tidepull.policies import build_policy
-from tidepull.tide.models.structural import Blocks, ModelStructure, StructuralModels
-from tidepull.tide.structural import (
-    ANY,
-    BINARY,
-    HURDLE,
-    _Mixture,
-    likelihood_of,
-    structures_of,
+from tidepull.state import checksum
+from tidepull.tide.models.structural import (
+    Blocks,
+    ModelStructure,
+    StructuralModels,
+    quadratic_forms,
+    subtract_products,
 )
+from tidepull.tide.structural import ANY, BINARY, HURDLE, likelihood_of
+from tidepull.tide.structural_mixture import StructuralMixture, structures_of
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -130,6 +133,11 @@ def test_likelihood_follows_the_rewards(rewards: list[float], likelihood: int) -
     assert likelihood_of(np.array(rewards, float)) == likelihood
 
 
+def catch_up(policy: Any) -> None:
+    while policy.upkeep():
+        pass
+
+
 def reward_of(policy_id: str, chances: FloatArray, *, scale: float, seed: int) -> float:
     """Mean expected reward over the last third of three weeks of 100 visits a day; `chances` has
     a row for each hour. Payments are lognormal where `scale` is positive."""
@@ -143,6 +151,7 @@ def reward_of(policy_id: str, chances: FloatArray, *, scale: float, seed: int) -
         paid = rng.random(len(means)) < means
         size = np.exp(scale * rng.standard_normal()) if scale else 1.0
         policy.learn(Event(context, arm, float(paid[arm]) * size))
+        catch_up(policy)
         total += means[arm] * (i >= 2 * rounds // 3)
     return 3 * total / rounds
 
@@ -163,6 +172,7 @@ def test_without_a_time_a_level_is_learnt() -> None:
     for _ in range(600):
         arm = policy.choose(Context())
         policy.learn(Event(Context(), arm, float(rng.random() < (0.2, 0.6, 0.3)[arm])))
+        catch_up(policy)
         arms.append(arm)
     assert np.mean(np.array(arms[300:]) == 1) > 0.85
 
@@ -170,14 +180,127 @@ def test_without_a_time_a_level_is_learnt() -> None:
 def test_arm_that_was_never_played_is_drawn_with_its_whole_width() -> None:
     blocks, rng = Blocks(0), np.random.default_rng(0)
     shrunk = next(s for s in structures_of(blocks) if s.scale == 0.01 and s.persistence == 1.0)
-    mixture = _Mixture([shrunk], blocks, 3)
+    mixture = StructuralMixture([shrunk], blocks, 3)
     x = blocks.features(0.0, np.empty(0))
     for n in range(200):
         mixture.learn(0, x, float(rng.random() < 0.5), float(n), binary=True, count=n + 1)
     X = np.broadcast_to(x, (3, len(x)))
-    draws = np.array([mixture.sample(X, 200.0, False, rng)[0] for _ in range(4000)])
-    prior = mixture.spread * math.sqrt(mixture.models.prior(0, X)[0])
+    drawn = [mixture.draw(mixture.cumulated(), False, rng) for _ in range(4000)]
+    draws, _ = mixture.values(drawn, X, 200.0, False)
+    prior = mixture.spread * math.sqrt(mixture.models.priors([0], X)[0, 0])
     _, variances = mixture.models.outlook(0, X, 200.0)
     known = mixture.spread * math.sqrt(variances[0])
     assert draws[:, 1:].std(axis=0) == pytest.approx([prior, prior], rel=0.05)
     assert draws[:, 0].std() < 0.7 * known
+
+
+def events(count: int, *, money: bool = False, dim: int = 0, seed: int = 0) -> list[Event]:
+    """Rewards of two arms, an hour apart."""
+    rng = np.random.default_rng(seed)
+    return [
+        Event(
+            Context(time=1_767_571_200.0 + n * HOUR, observation=rng.standard_normal(dim)),
+            int(rng.integers(2)),
+            float(rng.random() < 0.4) * (math.exp(rng.standard_normal()) if money else 1.0),
+        )
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("money", [False, True])
+def test_calls_pay_for_one_reward_each_and_learn_the_same(
+    money: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once: Any = build_policy("structural-ts", ProblemShape(2, 1), seed=0)
+    in_slices: Any = build_policy("structural-ts", ProblemShape(2, 1), seed=0)
+    observe = StructuralModels.observe
+    calls: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        calls.append(1)
+        return observe(*given)
+
+    monkeypatch.setattr(StructuralModels, "observe", counted)
+    for event in events(560, money=money, dim=1):
+        at_once.learn(event)
+        catch_up(at_once)
+        for work in (lambda event=event: in_slices.learn(event), in_slices.upkeep):
+            calls.clear()
+            work()
+            assert len(calls) <= 1 + money
+        in_slices.upkeep()
+    assert in_slices.pending
+    assert checksum(at_once.snapshot()) != checksum(in_slices.snapshot())
+    catch_up(in_slices)
+    assert checksum(at_once.snapshot()) == checksum(in_slices.snapshot())
+
+
+def test_snapshot_in_the_middle_of_a_replay_goes_on_where_it_was() -> None:
+    first: Any = build_policy("structural-ts", ProblemShape(2, 2), seed=0)
+    other: Any = build_policy("structural-ts", ProblemShape(2, 2), seed=1)
+    for event in events(40, money=True, dim=2):
+        first.learn(event)
+        first.upkeep()
+    assert first.pending
+    other.restore(first.snapshot())
+    for event in events(60, money=True, dim=2, seed=3):
+        for policy in (first, other):
+            policy.learn(event)
+            policy.upkeep()
+    assert checksum(first.snapshot()) == checksum(other.snapshot())
+
+
+def test_units_follow_rewards_that_are_not_0_or_1_however_late_they_come() -> None:
+    policy: Any = build_policy("structural-ts", ProblemShape(2), seed=0)
+    for event in events(1100):
+        policy.learn(event)
+        catch_up(policy)
+    for event in events(200, money=True, seed=1):
+        policy.learn(replace(event, reward=10 * event.reward))
+        policy.upkeep()
+        policy.upkeep()
+    catch_up(policy)
+    assert policy.inner._fit.likelihood == HURDLE
+
+
+def test_without_upkeep_the_latest_rewards_are_learnt_in_the_end() -> None:
+    policy: Any = build_policy("structural-ts", ProblemShape(2), seed=0)
+    for event in events(1300):
+        policy.learn(event)
+    assert policy.pending
+    catch_up(policy)
+    assert policy.inner._fit.learnt == policy.inner._count == 1300
+
+
+def test_draws_explore_a_deviation_only_as_far_as_it_lasts() -> None:
+    blocks, rng = Blocks(0), np.random.default_rng(0)
+    passing = next(s for s in structures_of(blocks) if s.persistence == 0.8)
+    mixture = StructuralMixture([passing], blocks, 2)
+    x = blocks.features(0.0, np.empty(0))
+    for n in range(200):
+        mixture.learn(0, x, float(rng.random() < 0.5), float(n), binary=True, count=n + 1)
+    X = np.broadcast_to(x, (2, len(x)))
+    drawn = [mixture.draw(mixture.cumulated(), False, rng) for _ in range(4000)]
+    draws, _ = mixture.values(drawn, X, 200.0, False)
+    lasting = mixture.spread * math.sqrt(mixture.models.priors([0], X)[0, 1])
+    whole = mixture.spread * math.sqrt(mixture.models.outlook(0, X, 200.0)[1][1])
+    assert draws[:, 1].std() == pytest.approx(lasting, rel=0.05)
+    assert whole > 1.08 * lasting
+
+
+def test_what_runs_until_kernels_are_compiled_has_their_bits() -> None:
+    update: Any = subtract_products
+    forms: Any = quadratic_forms
+    rng = np.random.default_rng(3)
+    v = (rng.random((6, 9)) < 0.6).astype(float)
+    present = v[:, None, :, None] * v[:, None, None, :]
+    cov = rng.normal(size=(6, 4, 9, 9)) * present + 0.0  # no negative zeros, as in a filter
+    left, right = (rng.normal(size=(6, 9)) * v for _ in range(2))
+    first, second = cov.copy(), cov.copy()
+    update.py_func(first, 2, left, right)
+    update.until_compiled(second, 2, left, right)
+    assert first.tobytes() == second.tobytes()
+    assert first.tobytes() != cov.tobytes()
+    ms, rows = np.array([5, 0, 3]), rng.normal(size=(3, 4, 9))
+    of = cov, ms, rows, v
+    assert forms.py_func(*of).tobytes() == forms.until_compiled(*of).tobytes()

@@ -11,19 +11,19 @@ import pytest
 from tidepull.policies import build_policy
 from tidepull.random import Streams
 from tidepull.tide import TideParameters
+from tidepull.tide.gated import ITSELF, OTHERS, GatedModel
+from tidepull.tide.jobs import finish
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Filter, Layout
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.slices import finished
 from tidepull.tide.patterns import Patterns
-from tidepull.tide.trial import ITSELF, OTHERS, GatedModel
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 SHAPE = ProblemShape(3, observation_dim=2)
 
 
 def regimes() -> Filter:
-    maker = FAMILIES["regimes"].on_trial
+    maker = FAMILIES["regimes"].gated
     assert maker is not None
     (made,) = maker(Layout(3, 3, False), NoisePrior(), 1)
     return made
@@ -165,7 +165,7 @@ def test_hypothesis_on_trial_lives_again_when_contexts_are_mapped_anew() -> None
     play(policy, 0, 64)
     assert policy._trial is not None
     known, newcomer = policy._trial.filter, policy._trial.filter.fresh(None)
-    finished(newcomer.live(policy._recent.window(policy._scale.units), policy._scale.units.binary))
+    finish(newcomer.replay(policy._recent.window(policy._scale.units), policy._scale.units.binary))
     for name in ("n", "s", "vec", "weight"):
         np.testing.assert_allclose(known.snapshot()[name], newcomer.snapshot()[name], atol=1e-12)
 
@@ -193,12 +193,6 @@ def test_rules_that_take_turns_are_found_and_said() -> None:
     assert policy.family_weights()[-1] > 0.5
     assert told.beliefs[0].words == "regimes return, the context decides"
     assert right > 0.85
-
-
-def test_odds_that_are_not_finite_are_refused() -> None:
-    one = trial()
-    with pytest.raises(ValueError, match="odds"):
-        one.restore({**one.snapshot(), "odds": math.inf})
 
 
 def test_registered_tide_takes_late_rewards() -> None:

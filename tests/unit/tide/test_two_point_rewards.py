@@ -6,36 +6,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numba
 import numpy as np
 import pytest
 from scipy import stats
 
 from tests.unit.tide.continuing import arms_after_restoring
+from tidepull.errors import SnapshotError
 from tidepull.experiments.loop import run_trial
 from tidepull.random import Streams
 from tidepull.tide import TideParameters
-from tidepull.tide.kinds import explained_within, found_two
+from tidepull.tide.gated import GatedModel
+from tidepull.tide.kinds import explained_within, fit_two_clusters
 from tidepull.tide.models import kernels, particles
 from tidepull.tide.models.algebra import log_kind
-from tidepull.tide.models.bank import HypothesisBank
-from tidepull.tide.models.calibration import BINS, KEPT, put_right
+from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.calibration import BINS, KEPT, recalibrate
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Filter, Layout
+from tidepull.tide.models.linear import stationary
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import blank
-from tidepull.tide.models.stationary import Stationary
 from tidepull.tide.patterns import Patterns
 from tidepull.tide.scale import RewardScale, Seen, Units, two_means_threshold
-from tidepull.tide.trial import GatedModel
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
 BY_DENSITY = NoisePrior(by_density=True)
-
-
-@numba.njit
-def _kind(y, mean, a, scale2):  # type: ignore[no-untyped-def]
-    return log_kind(y, mean, a, scale2)
 
 
 def chance_of_one(mean: float, a: float, scale2: float) -> float:
@@ -101,7 +96,7 @@ def test_no_two_kinds_are_found_when_there_are_none(rewards: FloatArray) -> None
 def test_known_kinds_stay_when_one_becomes_rare_and_go_when_rewards_leave_them() -> None:
     scale = in_kinds(noisy(200))
     rare = noisy(2000, share=0.999, seed=2)
-    assert found_two(rare, two_means_threshold(rare)) is None
+    assert fit_two_clusters(rare, two_means_threshold(rare)) is None
     assert scale.fitted(seen(rare)) == scale.units
     assert not scale.is_stale(seen(rare))
     for other in (noisy(2000, noise=0.3, seed=2), np.append(rare, 40.0), noisy(500, seed=3) + 4.0):
@@ -190,8 +185,8 @@ def test_chance_of_a_kind_is_that_of_students_densities_at_both(a: float) -> Non
     for _ in range(100):
         mean, scale2 = float(rng.normal(scale=1.5)), float(rng.exponential())
         p = chance_of_one(mean, a, scale2)
-        assert _kind(1.0, mean, a, scale2) == pytest.approx(math.log(p))
-        assert _kind(-1.0, mean, a, scale2) == pytest.approx(math.log(1 - p))
+        assert log_kind(1.0, mean, a, scale2) == pytest.approx(math.log(p))
+        assert log_kind(-1.0, mean, a, scale2) == pytest.approx(math.log(1 - p))
 
 
 @pytest.mark.parametrize(
@@ -201,13 +196,13 @@ def test_chance_of_a_kind_is_finite_and_never_sure_when_numbers_are_extreme(
     mean: float, scale2: float
 ) -> None:
     for y in (-1.0, 1.0):
-        assert math.log(0.002) <= _kind(y, mean, 100.0, scale2) < 0
+        assert math.log(0.002) <= log_kind(y, mean, 100.0, scale2) < 0
 
 
 @pytest.mark.parametrize("prior", [NoisePrior(), BY_DENSITY], ids=["plain", "by density"])
 def test_bank_scores_kinds_by_density_when_told_so(prior: NoisePrior) -> None:
-    bank = HypothesisBank(Layout(1, 3, False), [[Stationary(contextual=True).spec()]], prior)
-    bank.assign(0, Stationary(contextual=True).spec())
+    bank = ModelBank(Layout(1, 3, False), [[stationary(contextual=True)]], prior)
+    bank.assign(0, stationary(contextual=True))
     ridge, rng = float(bank.arrays.ridge[0]), np.random.default_rng(3)
     lam, eta, a, b, h = ridge * np.eye(3), np.zeros(3), prior.a0, prior.b0, prior.memory
     for t in range(40):
@@ -229,7 +224,7 @@ def test_bank_scores_kinds_by_density_when_told_so(prior: NoisePrior) -> None:
 
 
 def regimes(prior: NoisePrior) -> Filter:
-    maker = FAMILIES["regimes"].on_trial
+    maker = FAMILIES["regimes"].gated
     assert maker is not None
     (made,) = maker(Layout(2, 2, False), prior, 1)
     return made
@@ -262,31 +257,31 @@ def test_chances_on_trial_are_put_right_by_what_came_of_earlier_ones() -> None:
     for _ in range(200):
         p, y = float(rng.uniform(0.01, 0.99)), float(rng.choice([-1.0, 1.0]))
         score = math.log(p if y > 0 else 1 - p)
-        expected = put_right(bins, odds, 2 * p - 1, 0.0, y, score, 0.0, True, NoisePrior().memory)
-        assert one.put_right(score, y, True) == pytest.approx(expected)
-    said_rightly = [one.put_right(math.log(0.6), 1.0, True) for _ in range(300)]
+        expected = recalibrate(bins, odds, 2 * p - 1, 0.0, y, score, 0.0, True, NoisePrior().memory)
+        assert one.recalibrate(score, y, True) == pytest.approx(expected)
+    said_rightly = [one.recalibrate(math.log(0.6), 1.0, True) for _ in range(300)]
     assert said_rightly[-1] > math.log(0.95)  # 0.6 has come to mean nearly always
 
 
 def test_densities_and_silence_on_trial_stay_as_they_are() -> None:
     one = GatedModel(regimes(BY_DENSITY), 0.01, 1e-5)
-    assert one.put_right(-3.0, 0.4, False) == -3.0
-    assert math.isnan(one.put_right(math.nan, 1.0, True))
+    assert one.recalibrate(-3.0, 0.4, False) == -3.0
+    assert math.isnan(one.recalibrate(math.nan, 1.0, True))
 
 
 def test_trial_continues_from_a_snapshot_with_its_bins_and_begins_anew_without() -> None:
     one, other = (GatedModel(regimes(BY_DENSITY), 0.01, 1e-5) for _ in range(2))
     for _ in range(80):
-        one.put_right(math.log(0.6), 1.0, True)
+        one.recalibrate(math.log(0.6), 1.0, True)
     other.restore(one.snapshot())
-    before = one.put_right(math.log(0.6), 1.0, True)
+    before = one.recalibrate(math.log(0.6), 1.0, True)
     assert (
-        other.put_right(math.log(0.6), 1.0, True)
+        other.recalibrate(math.log(0.6), 1.0, True)
         == before
-        > one.fresh(None).put_right(math.log(0.6), 1.0, True)
+        > one.fresh(None).recalibrate(math.log(0.6), 1.0, True)
     )
     damaged = {**one.snapshot(), "bins": np.zeros((2, 2))}
-    with pytest.raises(ValueError, match="bins"):
+    with pytest.raises(SnapshotError, match="bins"):
         other.restore(damaged)
 
 
@@ -320,7 +315,7 @@ def test_chances_come_from_densities_where_something_is_observed_alone() -> None
     assert [tide._bank.arrays.settings[kernels.BY_DENSITY] for tide in (observed, unseen)] == [1, 0]
     assert unseen._trial is None
     assert observed._trial is not None
-    assert observed._trial.filter.particles.settings[particles.BY_DENSITY] == 1  # type: ignore[attr-defined]
+    assert observed._trial.filter.arrays.settings[particles.BY_DENSITY] == 1  # type: ignore[attr-defined]
 
 
 def test_rewards_of_two_kinds_are_1_and_minus_1_to_newborns_and_put_right_the_one_on_trial() -> (

@@ -11,8 +11,8 @@ from tidepull import state as snapshots
 from tidepull.policies import build_policy
 from tidepull.problems import build_problem, shape_of
 from tidepull.registry import Named
+from tidepull.tide.jobs import STEPS, finish
 from tidepull.tide.models import kernels
-from tidepull.tide.models.slices import STEPS, finished
 from tidepull.types import Context, Event, ProblemShape
 
 
@@ -57,7 +57,7 @@ def test_learn_only_notes_that_work_is_due() -> None:
 def test_everybody_has_lived_through_every_round_once_however_work_is_sliced(
     problem: str, slices: int
 ) -> None:
-    """Each model equals a newborn that lives through the whole window, although rewards came in
+    """Each model equals a candidate that lives through the whole window, although rewards came in
     mid-birth."""
     policy, world = made(problem, without=["network"])
     play(policy, world, 230, slices)
@@ -67,7 +67,7 @@ def test_everybody_has_lived_through_every_round_once_however_work_is_sliced(
     twin = bank.twin()
     for m in np.flatnonzero(bank.arrays.active):
         twin.reset(int(m))
-        finished(twin.live(int(m), window, units.binary))
+        finish(twin.replay(int(m), window, units.binary))
     d, active = bank.arrays.dim, bank.arrays.active
     for name, at, size in (("vec", bank.arrays.vec_at, d), ("mat", bank.arrays.mat_at, d * d)):
         for m in np.flatnonzero(active):
@@ -88,7 +88,7 @@ def test_policy_learns_nearly_as_well_when_work_is_spread_over_rounds(slices: in
 
 
 def test_weights_after_a_search_that_rewards_interrupt_are_those_of_bayes_rule() -> None:
-    """Priors, window likelihoods and evidence recomputed from scratch give each newborn's
+    """Priors, window likelihoods and evidence recomputed from scratch give each candidate's
     weight."""
     policy, world = made("sinusoidal-bernoulli", seed=2, without=["network"], share=1e-300)
     play(policy, world, 150, 3)
@@ -101,7 +101,7 @@ def test_weights_after_a_search_that_rewards_interrupt_are_those_of_bayes_rule()
     score = np.full(bank.size, -np.inf)
     for m in active:
         bank.reset(int(m))
-        score[m] = finished(bank.live(int(m), window, binary)).sum()
+        score[m] = finish(bank.replay(int(m), window, binary)).sum()
     log_weights = np.log(mixture.prior[active]) + score[active]
     log_weights -= np.logaddexp.reduce(log_weights)
     heavy = log_weights > -10

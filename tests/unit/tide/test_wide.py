@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 
 from tests.unit.tide.continuing import arms_after_restoring
+from tidepull.errors import SnapshotError
 from tidepull.experiments.loop import run_trial
 from tidepull.policies import build_policy
-from tidepull.tide import births
+from tidepull.tide import search
 from tidepull.tide.context import ContextMap
-from tidepull.tide.models.bank import HypothesisBank
-from tidepull.tide.models.discounted import Discounted
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Layout
-from tidepull.tide.models.fourier import Fourier
+from tidepull.tide.models.linear import discounted, fourier, stationary
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import blank
-from tidepull.tide.models.spec import Hypothesis, Spec
-from tidepull.tide.models.stationary import Stationary
+from tidepull.tide.models.spec import Spec
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 NARROW, WIDE, ARMS = 3, 9, 4  # three waves on the narrow context have nine numbers, too
@@ -74,10 +73,10 @@ def test_map_of_vectors_without_any_length_shows_nothing() -> None:
     np.testing.assert_array_equal(rows[:, 66:], 0.0)
 
 
-def bank_of(hypotheses: list[Hypothesis], wide: int) -> HypothesisBank:
-    specs = [h.spec() for h in hypotheses]
+def bank_of(hypotheses: list[Spec], wide: int) -> ModelBank:
+    specs = list(hypotheses)
     layout = Layout(ARMS, NARROW, True, wide_dim=wide)
-    bank = HypothesisBank(layout, [[spec] for spec in specs], PRIOR)
+    bank = ModelBank(layout, [[spec] for spec in specs], PRIOR)
     for m, spec in enumerate(specs):
         bank.assign(m, spec)
     return bank
@@ -90,9 +89,9 @@ def rows_of(rng: np.random.Generator) -> FloatArray:
 
 
 def test_who_believes_that_nothing_changes_sees_all_and_the_others_what_is_narrow() -> None:
-    others: list[Hypothesis] = [Discounted(0.9, True), Fourier(7.3, contextual=True)]
+    others: list[Spec] = [discounted(0.9, True), fourier(7.3, contextual=True)]
     wide, narrow, rng = (
-        bank_of([Stationary(True), *others], WIDE),
+        bank_of([stationary(True), *others], WIDE),
         bank_of(others, 0),
         np.random.default_rng(1),
     )
@@ -114,10 +113,10 @@ def test_who_believes_that_nothing_changes_sees_all_and_the_others_what_is_narro
     np.testing.assert_allclose(covariance, F @ np.linalg.solve(lam, F.T), atol=1e-12)
 
 
-def learnt(rng: np.random.Generator, prior: NoisePrior) -> tuple[HypothesisBank, FloatArray]:
+def learnt(rng: np.random.Generator, prior: NoisePrior) -> tuple[ModelBank, FloatArray]:
     """A bank after thirty rewards, and Lam of who sees all."""
-    layout, spec = Layout(ARMS, NARROW, True, wide_dim=WIDE), Stationary(True).spec()
-    bank = HypothesisBank(layout, [[spec]], prior)
+    layout, spec = Layout(ARMS, NARROW, True, wide_dim=WIDE), stationary(True)
+    bank = ModelBank(layout, [[spec]], prior)
     bank.assign(0, spec)
     lam = float(bank.arrays.ridge[0]) * np.eye(WIDE)
     for t in range(30):
@@ -159,9 +158,9 @@ def test_draws_of_who_sees_all_are_finite_when_vectors_are_tiny_huge_or_alike(si
 @pytest.mark.parametrize(
     ("spec", "steady"),
     [
-        (Stationary(True).spec(), True),
-        (Discounted(0.9, True).spec(), False),
-        (Fourier(5.0, contextual=True).spec(), False),
+        (stationary(True), True),
+        (discounted(0.9, True), False),
+        (fourier(5.0, contextual=True), False),
         (Spec("turns", beside=0, contextual=True), False),
         (Spec("last event", cell_by=0, contextual=True), False),
     ],
@@ -191,13 +190,13 @@ def test_policy_on_wide_vectors_continues_bit_by_bit_when_restored() -> None:
 
 
 def test_newborns_are_looked_for_in_what_is_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    widths, made = [], births._Hunt
+    widths, made = [], search._PoolSearch
 
-    def watched(*given: Any) -> births._Hunt:
+    def watched(*given: Any) -> search._PoolSearch:
         widths.append(given[2].x.shape[1])
         return made(*given)
 
-    monkeypatch.setattr(births, "_Hunt", watched)
+    monkeypatch.setattr(search, "_PoolSearch", watched)
     policy, rng = (
         build_policy("tide", ProblemShape(3, arm_dim=70), seed=1),
         np.random.default_rng(1),
@@ -212,5 +211,5 @@ def test_newborns_are_looked_for_in_what_is_narrow(monkeypatch: pytest.MonkeyPat
 
 def test_map_that_does_not_fit_is_refused() -> None:
     made = ContextMap(ProblemShape(2, arm_dim=70))
-    with pytest.raises(ValueError, match="another shape"):
+    with pytest.raises(SnapshotError, match="has the shape"):
         made.restore({**made.snapshot(), "each": np.zeros(3)})

@@ -1,2 +1,2 @@
-"""What time may be doing: one small file for each family of hypotheses, and the compiled bank of
+"""What time may be doing: one small file for each family of models, and the compiled bank of
 them."""

@@ -8,12 +8,13 @@ import math
 from tidepull._internal.kernels import kernel
 from tidepull.types import FloatArray
 
-# Sums may be reordered (so that they vectorise); NaN and infinity keep their meaning.
-compiled = kernel(nogil=True, fastmath={"reassoc", "contract"})
-# The bank is twenty arrays; a call that is not inlined would copy all their headers, and one that
-# counts references (`_nrt`, which only functions that allocate something need) spends most of its
-# time on taking and giving them back.
-inlined = kernel(nogil=True, fastmath={"reassoc", "contract"}, forceinline=True, _nrt=False)
+compiled = kernel(nogil=True)
+inlined = kernel(nogil=True, inline=True)
+# Of the search for structure, where speed counts more: sums may be reordered (so that they
+# vectorise); NaN and infinity keep their meaning.
+_UNORDERED = {"reassoc", "contract"}
+unordered = kernel(nogil=True, exact=False, fastmath=_UNORDERED)
+unordered_inlined = kernel(nogil=True, exact=False, inline=True, fastmath=_UNORDERED)
 
 TWO_PI = 2 * math.pi
 _FARTHEST, _SUREST = 1e9, 40.0
@@ -50,13 +51,22 @@ def whiten(U: FloatArray, v: FloatArray, d: int) -> None:
 
 
 @inlined
+def _log_gamma_ratio(a: float) -> float:
+    """log Gamma(a + 1/2) - log Gamma(a): the asymptotic series (error below 1e-9), of small a by
+    Gamma(a + 1) = a Gamma(a). (`math.lgamma` is another one compiled.)"""
+    product = 1.0
+    while a <= 20:
+        product *= a / (a + 0.5)
+        a += 1.0
+    return 0.5 * math.log(a) - 1 / (8 * a) + 1 / (192 * a * a * a) + math.log(product)
+
+
+@inlined
 def log_student(e: float, a: float, scale2: float) -> float:
     """Log density of Student's t with 2a degrees of freedom."""
-    # log Gamma(a + 1/2) - log Gamma(a), for large a by its asymptotic series (error below 1e-9)
-    series = 0.5 * math.log(a) - 1 / (8 * a) + 1 / (192 * a * a * a)
-    ratio = series if a > 20 else math.lgamma(a + 0.5) - math.lgamma(a)
-    norm = ratio - 0.5 * math.log(TWO_PI * a * scale2)
-    return norm - (a + 0.5) * math.log1p(e * e / (2 * a * scale2))
+    norm = _log_gamma_ratio(a) - 0.5 * math.log(TWO_PI * a * scale2)
+    score: float = norm - (a + 0.5) * math.log1p(e * e / (2 * a * scale2))
+    return score
 
 
 @inlined
@@ -73,7 +83,8 @@ def log_kind(y: float, mean: float, a: float, scale2: float) -> float:
     """The same from Student's t with 2a degrees of freedom about `mean`: p(1) / p(-1) = t(1 - mean)
     / t(-1 - mean)."""
     mean = min(max(mean, -_FARTHEST), _FARTHEST)
-    near, far = (1 - mean) ** 2 / (2 * a * scale2), (1 + mean) ** 2 / (2 * a * scale2)
+    near = (1 - mean) * (1 - mean) / (2 * a * scale2)
+    far = (1 + mean) * (1 + mean) / (2 * a * scale2)
     odds = min(max((a + 0.5) * (math.log1p(far) - math.log1p(near)), -_SUREST), _SUREST)
     told: float = log_binary(y, 1 / (1 + math.exp(-odds)), 0.0)
     return told

@@ -1,6 +1,6 @@
-"""The bank: slots for hypotheses of any family, their shared prior, and what may be asked of them.
+"""The bank: slots for models of any family, their shared prior, and what may be asked of them.
 
-A slot is as large as the largest hypothesis it may hold, so births and deaths move no memory.
+A slot is as large as the largest model it may hold, so births and deaths move no memory.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.errors import SnapshotError
+from tidepull.tide.jobs import Job, finish, ranges
 from tidepull.tide.models import kernels, pages
 from tidepull.tide.models.calibration import BINS, KEPT
 from tidepull.tide.models.draws import together
@@ -21,9 +22,8 @@ from tidepull.tide.models.held import Ready
 from tidepull.tide.models.kernels import Bank
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import Moment, columns
-from tidepull.tide.models.slices import Pieces, finished, ranges
 from tidepull.tide.models.small import LARGEST
-from tidepull.tide.models.spec import ADDED_SINE, HARMONICS, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
+from tidepull.tide.models.spec import ADDED_SINE, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
 _STEPS_OF_A_ROUND = 30
@@ -37,8 +37,8 @@ _LONG = {"stamp": "block_at", "vec": "vec_at", "mat": "mat_at"}
 """What lies slot after slot, and where each slot begins."""
 
 
-class HypothesisBank:
-    """Conjugate models of many hypotheses; each of `slots` lists the specs it must have room
+class ModelBank:
+    """Conjugate models of many models; each of `slots` lists the specs it must have room
     for."""
 
     def __init__(
@@ -58,8 +58,8 @@ class HypothesisBank:
         matrices = [max(layout.blocks(s) * layout.dim(s) ** 2 for s in room) for room in slots]
         self._room = [(b, v, m) for b, v, m in zip(blocks, vectors, matrices, strict=True)]
         n = self.size
-        put_right = n if calibrated else 0
-        self._need = [(0, 0, 0)] * n  # how much of its room a slot's hypothesis uses
+        recalibrate = n if calibrated else 0
+        self._need = [(0, 0, 0)] * n  # how much of its room a slot's model uses
         self._families = [""] * n
         self._ready = Ready()
         self.arrays = Bank(
@@ -73,7 +73,6 @@ class HypothesisBank:
             beside=np.full(n, NO_NOTE),
             discount=np.ones(n),
             contextual=np.zeros(n, bool),
-            reads=np.full(n, NO_NOTE),
             dim=np.ones(n, np.int64),
             inverse=np.zeros(n, bool),
             block_at=_starts(blocks),
@@ -85,8 +84,8 @@ class HypothesisBank:
             stamp=pages.zeros(sum(blocks), np.int64),
             vec=pages.zeros(sum(vectors)),
             mat=pages.zeros(sum(matrices)),
-            bins=np.zeros((put_right, BINS, KEPT)),
-            odds=np.zeros((put_right, 1)),
+            bins=np.zeros((recalibrate, BINS, KEPT)),
+            odds=np.zeros((recalibrate, 1)),
             settings=np.array(
                 [
                     prior.a0,
@@ -101,7 +100,7 @@ class HypothesisBank:
         )
 
     def assign(self, m: int, spec: Spec, noise: float | None = None, *, blank: bool = True) -> None:
-        """Put a hypothesis that knows nothing yet, or just the noise, into slot m; unless `blank`,
+        """Put a model that knows nothing yet, or just the noise, into slot m; unless `blank`,
         it is still to be reset."""
         self._seat(m, spec)
         self.arrays.active[m] = True
@@ -120,19 +119,15 @@ class HypothesisBank:
         bank.shapes[m], bank.periods[m], bank.offsets[m] = spec.shapes, spec.periods, spec.offsets
         bank.cell_by[m], bank.cells[m] = spec.cell_by, spec.noted_cells(layout.n_arms)
         bank.times[m], bank.beside[m] = spec.times, spec.beside
-        bank.discount[m], bank.contextual[m], bank.reads[m] = (
-            spec.discount,
-            spec.contextual,
-            spec.reads,
-        )
+        bank.discount[m], bank.contextual[m] = spec.discount, spec.contextual
         bank.dim[m] = dim
         bank.inverse[m] = dim > LARGEST and spec.discount == 1
 
     def reset(self, m: int) -> None:
-        """Slot m forgets all it learnt; its hypothesis and its ridge stay."""
-        finished(self.resetting(m))
+        """Slot m forgets all it learnt; its model and its ridge stay."""
+        finish(self.resetting(m))
 
-    def resetting(self, m: int) -> Pieces[None]:
+    def resetting(self, m: int) -> Job[None]:
         """The same in slices."""
         bank, (blocks, vectors, matrices), d = self.arrays, self._need[m], int(self.arrays.dim[m])
         bank.a[m], bank.b[m] = self.prior.a0, self.prior.b0
@@ -149,7 +144,7 @@ class HypothesisBank:
             yield _STEPS_OF_A_NUMBER * 2 * part.size
 
     def spec(self, m: int) -> Spec:
-        """The hypothesis in slot m."""
+        """The model in slot m."""
         bank = self.arrays
         return Spec(
             family=self._families[m],
@@ -161,7 +156,6 @@ class HypothesisBank:
             beside=int(bank.beside[m]),
             discount=float(bank.discount[m]),
             contextual=bool(bank.contextual[m]),
-            reads=int(bank.reads[m]),
         )
 
     def adapt_ridge(self, m: int, units: float) -> None:
@@ -212,7 +206,7 @@ class HypothesisBank:
         """The same for a row of notes, into the first numbers of `scores`."""
         kernels.observe_held(self._ready(self.arrays), t, notes, arm, x, y, binary, scores)
 
-    def live(self, m: int, window: Window, binary: bool, start: int = 0) -> Pieces[FloatArray]:
+    def replay(self, m: int, window: Window, binary: bool, start: int = 0) -> Job[FloatArray]:
         """Slot m lives through a window of past rounds from row `start` on; log likelihoods round
         by round."""
         scores = np.zeros(len(window.t))
@@ -224,14 +218,14 @@ class HypothesisBank:
             yield spent
         return scores[start:]
 
-    def twin(self) -> HypothesisBank:
+    def twin(self) -> ModelBank:
         """A copy to work on while this one goes on deciding."""
         twin = self._reseated()
         twin.arrays = Bank._make(array.copy() for array in self.arrays)
         return twin
 
-    def fresh(self, units: float | None) -> HypothesisBank:
-        """The same hypotheses, to be `reset` one by one; lam0 from the noise as each sees it now,
+    def fresh(self, units: float | None) -> ModelBank:
+        """The same models, to be `reset` one by one; lam0 from the noise as each sees it now,
         in new units of which `units` make an old one (None: as it is)."""
         fresh, bank = self._reseated(), self.arrays
         large = {name: getattr(bank, name) for name in _LONG}
@@ -242,13 +236,13 @@ class HypothesisBank:
             fresh.arrays.ridge[:] = self._ridges(units**2 * bank.b / bank.a)
         return fresh
 
-    def _reseated(self) -> HypothesisBank:
+    def _reseated(self) -> ModelBank:
         made = copy.copy(self)
         made._families, made._need = list(self._families), list(self._need)
         made._ready = Ready()
         return made
 
-    def become(self, twin: HypothesisBank) -> None:
+    def become(self, twin: ModelBank) -> None:
         """Take over all that a twin learnt."""
         self._families, self._need, self.arrays = twin._families, twin._need, twin.arrays
 
@@ -293,7 +287,7 @@ class HypothesisBank:
         return bool(self.layout.wide_dim) and self.spec(m).steady
 
     def _wide_outlook(self, m: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Means of all arms under a hypothesis that sees all of a wide context, and F Lam^-1 F' for
+        """Means of all arms under a model that sees all of a wide context, and F Lam^-1 F' for
         their vectors F."""
         bank, d = self.arrays, int(self.arrays.dim[m])
         P = bank.mat[bank.mat_at[m] : bank.mat_at[m] + d * d].reshape(d, d)
@@ -366,13 +360,13 @@ class HypothesisBank:
         seats = snapshot["seats"]
         if len(seats) != self.size:
             raise SnapshotError(
-                f"the snapshot has {len(seats)} hypotheses, this bank has {self.size} slots"
+                f"the snapshot has {len(seats)} models, this bank has {self.size} slots"
             )
         specs = [None if seat is None else _checked(seat) for seat in seats]
         if any(
             spec is None and active for spec, active in zip(specs, snapshot["active"], strict=True)
         ):
-            raise SnapshotError("the snapshot has an active slot without a hypothesis")
+            raise SnapshotError("the snapshot has an active slot without a model")
         for name in ("active", *self._learnt):
             saved, array = snapshot[name], getattr(self.arrays, name)
             fits = (
@@ -381,7 +375,7 @@ class HypothesisBank:
                 and saved.ndim == array.ndim
             )
             if not fits or (saved.shape != array.shape and name not in _LONG):
-                raise SnapshotError(f"the snapshot's bank of hypotheses does not fit in '{name}'")
+                raise SnapshotError(f"the snapshot's bank of models does not fit in '{name}'")
         if not ((snapshot["ridge"] > 0) & (snapshot["a"] > 0) & (snapshot["b"] > 0)).all():
             raise SnapshotError("the snapshot's ridge and noise must be positive")
         for m, spec in enumerate(specs):
@@ -396,7 +390,7 @@ class HypothesisBank:
     def _fill(self, name: str, saved: FloatArray, active: BoolArray) -> None:
         array, parts, done = getattr(self.arrays, name), self._parts(name, active), 0
         if sum(part.stop - part.start for part in parts) != len(saved):
-            raise SnapshotError(f"the snapshot's bank of hypotheses does not fit in '{name}'")
+            raise SnapshotError(f"the snapshot's bank of models does not fit in '{name}'")
         for part in parts:
             size = part.stop - part.start
             array[part] = saved[done : done + size]
@@ -411,17 +405,14 @@ def _checked(seat: list[Any]) -> Spec:
     """A spec from JSON; codes that nobody declared are errors."""
     spec = Spec._make(tuple(part) if isinstance(part, list) else part for part in seat)
     known = set(range(NO_NOTE, len(columns())))
-    if (
-        not isinstance(spec.family, str)
-        or not {spec.cell_by, spec.times, spec.beside, spec.reads} <= known
-    ):
-        raise SnapshotError(f"the snapshot has a hypothesis of which nothing is known: {seat}")
+    if not isinstance(spec.family, str) or not {spec.cell_by, spec.times, spec.beside} <= known:
+        raise SnapshotError(f"the snapshot has a model of which nothing is known: {seat}")
     clocks = len(spec.shapes) == len(spec.periods) == len(spec.offsets) == 2
-    if not clocks or not set(spec.shapes) <= {NO_CLOCK, SINE, SQUARE, ADDED_SINE, HARMONICS}:
-        raise SnapshotError(f"the snapshot has a hypothesis with unknown clocks: {seat}")
+    if not clocks or not set(spec.shapes) <= {NO_CLOCK, SINE, SQUARE, ADDED_SINE}:
+        raise SnapshotError(f"the snapshot has a model with unknown clocks: {seat}")
     if not (min(spec.periods) > 0 and 0 < spec.discount <= 1 and math.isfinite(sum(spec.offsets))):
         raise SnapshotError(
-            f"the snapshot has a hypothesis with an impossible period or discount: {seat}"
+            f"the snapshot has a model with an impossible period or discount: {seat}"
         )
     return spec
 

@@ -2,8 +2,8 @@
 
 Where contexts decide, rewards are seldom linear in them: an arm is right or wrong, and a rule that
 says 0.7 of the arm that it would choose is nearly always right. Judged by its plain prediction it
-looks bad beside a hypothesis that ignores the context and foresees only that what *others* chose
-will pay. So each hypothesis keeps, for ten bins of what it predicted, the errors e = (r - phi.mu) /
+looks bad beside a model that ignores the context and foresees only that what *others* chose
+will pay. So each model keeps, for ten bins of what it predicted, the errors e = (r - phi.mu) /
 sqrt(1 + phi' Lam^-1 phi) that followed: their number n, sum s and sum of squares q,
 
     e ~ N(delta, s2), delta ~ N(0, s2), s2 ~ inverse gamma with the mean noise b / a of the model:
@@ -38,7 +38,7 @@ def _softplus(x: float) -> float:
 
 
 @inlined
-def put_right(
+def recalibrate(
     bins: FloatArray, odds: FloatArray, mean: float, leverage: float, y: float, plain: float, noise: float,
     binary: bool, memory: float,
 ) -> float:  # fmt: skip

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidepull.tide.models.algebra import compiled, inlined
-from tidepull.tide.models.calibration import put_right
+from tidepull.tide.models.calibration import recalibrate
 from tidepull.tide.models.held import HeldArrays
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.types import FloatArray, IntArray
@@ -66,7 +66,7 @@ class Centres(NamedTuple):
     white_sums: FloatArray  # (k, i) the same in white coordinates
     often: FloatArray  # (g, k) fading numbers of rounds of a class
     weight: FloatArray  # (r, g)
-    bins: FloatArray  # what came of predictions (`calibration.put_right`)
+    bins: FloatArray  # what came of predictions (`calibration.recalibrate`)
     odds: FloatArray  # (1)
     pays: FloatArray  # (2, 2) of right and wrong arms, how many were paid and not
     shares: FloatArray  # (r) rho
@@ -157,13 +157,14 @@ def _chances(
             far = max(squares - 2 * v * products[k] + v * v * lengths[k], 0.0) / (1 - rho)
             if width > 0:
                 shift = width * math.sqrt(v)
-                far = (math.sqrt(far) - shift * along[k]) ** 2 + shift * shift * across[k]
+                near = math.sqrt(far) - shift * along[k]
+                far = near * near + shift * shift * across[k]
             likely[k] = -0.5 * (far / (1 + v) + d * math.log1p(v))
             top = max(top, likely[k])
         for k in range(K):
             likely[k] = math.exp(likely[k] - top)
         for g in range(len(known.memories)):
-            fade, total = known.memories[g] ** ahead, 0.0
+            fade, total = math.pow(known.memories[g], float(ahead)), 0.0
             for k in range(K):
                 chances[r, g, k] = (_FEW / K + fade * known.often[g, k]) * likely[k]
                 total += chances[r, g, k]
@@ -213,7 +214,8 @@ def _learn(known: Centres, t: int, arm: int, x: FloatArray, y: float) -> float:
     known.pays[RIGHT, paid] += own
     known.pays[WRONG, paid] += 1 - own
     for g in range(len(known.memories)):
-        fade, late = known.memories[g] ** ahead, known.memories[g] ** age
+        fade = math.pow(known.memories[g], float(ahead))
+        late = math.pow(known.memories[g], float(age))
         for k in range(K):
             known.often[g, k] = fade * known.often[g, k] + late * shared[k]
     if y > 0:
@@ -222,7 +224,7 @@ def _learn(known: Centres, t: int, arm: int, x: FloatArray, y: float) -> float:
             known.sums[arm, i] += own * _near(x[i])
             known.white_sums[arm, i] += own * z[i]
     chance = said if y > 0 else 1 - said
-    score: float = put_right(
+    score: float = recalibrate(
         known.bins, known.odds, 2 * chance - 1, 0.0, y, math.log(said), 0.0, True, _MEMORY
     )
     return score

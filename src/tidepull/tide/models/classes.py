@@ -12,14 +12,14 @@ import math
 
 import numpy as np
 
+from tidepull.tide.jobs import Job, ranges
 from tidepull.tide.models import centres
 from tidepull.tide.models.calibration import BINS, KEPT
 from tidepull.tide.models.centres import PAID, RIGHT, WRONG, Centres
-from tidepull.tide.models.family import Family, Filter, Layout, Told, Window
-from tidepull.tide.models.filters import misled, require_fit
+from tidepull.tide.models.family import Family, Filter, Finding, Layout, Window
+from tidepull.tide.models.filters import require_fit
 from tidepull.tide.models.held import Ready
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.slices import Pieces, ranges
 from tidepull.types import FloatArray, Snapshot
 
 _SHARES = (0.1, 0.3, 0.6)
@@ -58,7 +58,7 @@ class ClassFilter:
             return _UNSAID - math.log1p(min(abs(y), _HUGE) ** 2)
         return float(centres.observe(self._ready(self.centres), t, arm, x[1:], y))
 
-    def live(self, window: Window, binary: bool) -> Pieces[FloatArray]:
+    def replay(self, window: Window, binary: bool) -> Job[FloatArray]:
         """Live through a window of past rounds; log likelihoods round by round."""
         if not binary:
             return np.asarray(_UNSAID - np.log1p(np.minimum(np.abs(window.y), _HUGE) ** 2))
@@ -100,13 +100,13 @@ class ClassFilter:
         return np.asarray(2 * (luck + (sure - luck) * chances) - 1)
 
     def fresh(self, units: float | None) -> Filter:
-        """The same hypothesis that knows nothing."""
+        """The same model that knows nothing."""
         return ClassFilter(*self._size)
 
     def refresh_ridge(self) -> None:
         """There is none."""
 
-    def told(self, centre: float, spread: float) -> list[Told]:
+    def told(self, centre: float, spread: float) -> list[Finding]:
         """How many arms have been right so far, how often the right one pays, and how long it
         counts which came."""
         known = self.centres
@@ -118,7 +118,7 @@ class ClassFilter:
         )
         words = f"{found} of {len(known.number)} arms have been right, a right arm pays in {sure:.0%}{lately}"
         facts = {"found": found, "of": len(known.number), "sure": round(sure, 4)}
-        return [Told(words, facts)]
+        return [Finding(words, facts)]
 
     def snapshot(self) -> Snapshot:
         """All that it learnt."""
@@ -174,7 +174,7 @@ def _filters(layout: Layout, _: NoisePrior, _seed: int) -> list[Filter]:
     numbers = layout.context_dim - 1
     arms = layout.n_arms
     if (
-        not misled(layout)
+        not layout.mixed
         or (arms + numbers) * numbers**2 > _LARGEST
         or arms * (numbers + 20) > _MOST
     ):

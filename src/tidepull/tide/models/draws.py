@@ -1,7 +1,7 @@
-"""Draws under several hypotheses, as a decision by shares needs them: one call of a kernel for all
+"""Draws under several models, as a decision by shares needs them: one call of a kernel for all
 of them.
 
-The generator is asked in the order in which hypotheses would be asked one by one.
+The generator is asked in the order in which models would be asked one by one.
 """
 
 from __future__ import annotations

@@ -1,58 +1,54 @@
-"""All families; a new one is its own file and a line here. The order is that of the slots in the
-bank."""
+"""All families; a new one is a line here. The order is that of the slots in the bank."""
 
 from __future__ import annotations
 
 from tidepull.errors import SnapshotError
-from tidepull.tide.models import (
-    calendar,
-    changes,
-    classes,
-    clock,
-    discounted,
-    fourier,
-    last_event,
-    last_success,
-    network,
-    regimes,
-    seasons,
-    square,
-    stationary,
-    turns,
-)
-from tidepull.tide.models.family import Family
-from tidepull.tide.models.spec import Hypothesis, Spec
+from tidepull.random import Streams
+from tidepull.tide.models import changes, classes, lagged, linear, network, regimes, turns
+from tidepull.tide.models.family import Family, Filter, Layout
+from tidepull.tide.models.noise import NoisePrior
+from tidepull.tide.models.spec import Spec
 
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        stationary.FAMILY,
-        discounted.FAMILY,
-        last_event.FAMILY,
-        last_success.FAMILY,
+        linear.STATIONARY,
+        linear.DISCOUNTED,
+        lagged.LAST_EVENT,
+        lagged.LAST_SUCCESSES,
         turns.FAMILY,
-        fourier.FAMILY,
-        square.FAMILY,
-        seasons.FAMILY,
+        linear.FOURIER,
+        linear.SQUARES,
+        linear.SEASONS,
         changes.FAMILY,
         regimes.FAMILY,
         classes.FAMILY,
-        calendar.FAMILY,
-        clock.FAMILY,
         network.FAMILY,
     )
 }
 """By name. A wrong prior of 1 in 25 costs three nats of evidence, which a season pays back in a few
-rounds; an exploring hypothesis that nothing speaks for costs regret."""
+rounds; exploration by a model that nothing speaks for costs regret."""
 
 
-def hypothesis_of(spec: Spec) -> Hypothesis:
-    """The inverse of `Hypothesis.spec`.
+def describe(spec: Spec) -> str:
+    """One line that a person understands.
 
-    >>> hypothesis_of(square.Square(10.0).spec()).words
+    >>> describe(linear.square(10.0))
     'repeats every 20.0 rounds, in two phases'
     """
     family = FAMILIES.get(spec.family)
-    if family is None or family.named is None:
-        raise SnapshotError(f"there is no family of hypotheses '{spec.family}'")
-    return family.named(spec)
+    if family is None or family.describe is None:
+        raise SnapshotError(f"there is no family of linear models '{spec.family}'")
+    return family.describe(spec)
+
+
+def build_filters(
+    layout: Layout, families: list[str], prior: NoisePrior, streams: Streams
+) -> list[Filter]:
+    """The models with a hidden state, which are not kept in the bank."""
+    filters: list[Filter] = []
+    for name in families:
+        build = FAMILIES[name].filters
+        if build is not None:
+            filters += build(layout, prior, int(streams.generator(name).integers(2**62)))
+    return filters

@@ -1,7 +1,7 @@
-"""What a family of hypotheses is: everything about it stands in the family's own file.
+"""What a family of models is: everything about it stands in the family's own file.
 
 A family says how likely it is before anything is seen, which members it begins with and how many
-more may be born, how newborns are looked for, what it remembers of the past, and how all this is
+more may be born, how candidates are looked for, what it remembers of the past, and how all this is
 said and drawn.
 """
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from tidepull.tide.jobs import Job
 from tidepull.tide.models.notes import Memory
-from tidepull.tide.models.slices import Pieces
-from tidepull.tide.models.spec import Hypothesis, Spec
+from tidepull.tide.models.spec import Spec
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ _LARGEST_SLOT = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What all hypotheses have in common. `shared`: arms are told apart by their vectors alone.
-    `products`: how many multiplications the hypotheses of one family may cost in a round, beyond
-    the first few. `most_blocks`: with more weight vectors a hypothesis would not live to learn
+    """What all models have in common. `shared`: arms are told apart by their vectors alone.
+    `products`: how many multiplications the models of one family may cost in a round, beyond
+    the first few. `most_blocks`: with more weight vectors a model would not live to learn
     anything. `wide_dim`: where arms have more numbers than directions are kept (`context_dim`), all
     of them stand behind these, for who believes that nothing changes; else 0.
     """
@@ -39,6 +39,14 @@ class Layout:
     products: int = 150_000
     most_blocks: int = _LARGEST_SLOT
     wide_dim: int = 0
+
+    @property
+    def mixed(self) -> bool:
+        """Whether arms have weights of their own on an observation, so that some models see it and
+        others do not. There a hidden state tells good rounds from bad ones by which model decided
+        them: it predicts the arms that others chose well, itself chooses badly, and explains the
+        errors of a rule that is not quite linear as changes."""
+        return self.context_dim > 1 and not self.shared
 
     def dim(self, spec: Spec) -> int:
         """Length of phi."""
@@ -64,7 +72,7 @@ class Pool:
 
 
 class Window(NamedTuple):
-    """Finished rounds in the order in which their rewards came: what a hypothesis needs to live
+    """Finished rounds in the order in which their rewards came: what a model needs to live
     through them."""
 
     t: IntArray  # the round of the decision
@@ -85,57 +93,54 @@ class Rounds(NamedTuple):
 
 
 class Search(Protocol):
-    """What a family may ask when it looks for newborns."""
+    """What a family may ask when it looks for candidates."""
 
     @property
     def layout(self) -> Layout:
-        """What all hypotheses have in common."""
+        """What all models have in common."""
 
     @property
     def contextual(self) -> bool:
-        """Whether newborns see the context."""
+        """Whether candidates see the context."""
 
     @property
     def window(self) -> Window:
-        """The past that newborns will live through."""
+        """The past that candidates will live through."""
 
     @property
     def rounds(self) -> Rounds:
         """The same for scans."""
 
-    def heaviest(self) -> list[Hypothesis]:
+    def heaviest(self) -> list[Spec]:
         """The two heaviest of the pool, however light they are."""
 
-    def sines(self) -> Pieces[list[float]]:
+    def sines(self) -> Job[list[float]]:
         """Periods of the three strongest sines, without context."""
 
-    def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
+    def rhythms(self, count: int) -> Job[list[tuple[float, float]]]:
         """The strongest rhythms in the products of reward and context: periods, and offsets of
         square waves."""
 
-    def knows(self, hypothesis: Hypothesis) -> bool:
-        """Whether just this one is in the pool already."""
-
-    def heaviest_of(self, families: Sequence[str]) -> Hypothesis | None:
+    def heaviest_of(self, families: Sequence[str]) -> Spec | None:
         """The heaviest of these families that sees no context; None when there is none."""
 
-    def ridge(self, hypothesis: Hypothesis) -> float:
-        """lam0 of a hypothesis in a spare slot."""
+    def ridge(self, spec: Spec) -> float:
+        """lam0 of a model in a spare slot."""
 
 
-class Newborn(NamedTuple):
-    """A hypothesis worth a try, and from how many candidates it was chosen."""
+class Candidate(NamedTuple):
+    """A model worth a try, and from how many candidates it was chosen."""
 
-    hypothesis: Hypothesis
+    spec: Spec
     looked_at: float
 
 
-Newborns: TypeAlias = Iterator[Newborn | int]
-"""Newborns one by one, and between them the steps that looking for them took."""
+Candidates: TypeAlias = Iterator[Candidate | int]
+"""Candidates one by one, and between them the steps that looking for them took."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Finding:
     """Something that happened or holds, in words and as JSON values."""
 
     words: str
@@ -143,7 +148,7 @@ class Told:
 
 
 class Filter(Protocol):
-    """One hypothesis with a hidden state and a kernel of its own; it sits beside the bank and is
+    """One model with a hidden state and a kernel of its own; it sits beside the bank and is
     weighed like a slot of it. Rewards come standardised, contexts as (1, z) for each arm."""
 
     @property
@@ -158,7 +163,7 @@ class Filter(Protocol):
         """Log likelihood of the reward of round t, which is then learnt; NaN when that round is
         forgotten."""
 
-    def live(self, window: Window, binary: bool) -> Pieces[FloatArray]:
+    def replay(self, window: Window, binary: bool) -> Job[FloatArray]:
         """Live through a window of past rounds; log likelihoods round by round."""
 
     def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
@@ -166,14 +171,14 @@ class Filter(Protocol):
         weights."""
 
     def fresh(self, units: float | None) -> Filter:
-        """The same hypothesis that knows nothing; lam0 from the noise as it sees it now, in new
+        """The same model that knows nothing; lam0 from the noise as it sees it now, in new
         units of which `units` make an old one (None: as it is)."""
 
     def refresh_ridge(self) -> None:
         """lam0 from the noise as it sees it now, where that needs no living through the past
         again."""
 
-    def told(self, centre: float, spread: float) -> list[Told]:
+    def told(self, centre: float, spread: float) -> list[Finding]:
         """What it can say about the past and the present, oldest first, with rewards as they were
         paid."""
 
@@ -186,44 +191,42 @@ class Filter(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """A way in which rewards may depend on time. `timed` families take part only where the user's
-    time is given. `on_trial` makes filters that must first show what their own decisions earn."""
+    """A way in which rewards may depend on time. `gated` builds filters that must first show what
+    their own decisions earn."""
 
     name: str
     words: str
     prior: float
     colour: str
-    timed: bool = False
     pools: Callable[[Layout, bool], list[Pool]] = lambda *_: []
-    named: Callable[[Spec], Hypothesis] | None = None
-    newborns: Callable[[Search], Newborns] | None = None
+    describe: Callable[[Spec], str] | None = None
+    candidates: Callable[[Search], Candidates] | None = None
     memory: Callable[[int], Memory] | None = None
     filters: Callable[[Layout, NoisePrior, int], list[Filter]] | None = None
-    on_trial: Callable[[Layout, NoisePrior, int], list[Filter]] | None = None
+    gated: Callable[[Layout, NoisePrior, int], list[Filter]] | None = None
 
 
-def fixed(layout: Layout, *hypotheses: Hypothesis) -> list[Pool]:
-    """A pool for each hypothesis that is there from the start and for ever, unless it would be too
+def fixed(layout: Layout, *specs: Spec) -> list[Pool]:
+    """A pool for each model that is there from the start and for ever, unless it would be too
     large."""
-    kept = [spec for spec in (h.spec() for h in hypotheses) if not too_large(layout, spec)]
-    return [Pool(s.family, s.contextual, (s,), 0, (s,)) for s in kept]
+    return [Pool(s.family, s.contextual, (s,), 0, (s,)) for s in specs if not too_large(layout, s)]
 
 
 def too_large(layout: Layout, spec: Spec) -> bool:
-    """Whether a hypothesis would take more memory than any should."""
+    """Whether a model would take more memory than any should."""
     blocks = layout.blocks(spec)
     return blocks > layout.most_blocks or blocks * layout.dim(spec) ** 2 > _LARGEST_SLOT
 
 
 def growing(
-    contextual: bool, initial: Sequence[Hypothesis], room: Sequence[Hypothesis]
+    layout: Layout, contextual: bool, initial: Sequence[Spec], room: Sequence[Spec]
 ) -> list[Pool]:
-    """One pool with spare slots for births; `room` are the largest that may be born."""
-    spare = 8 if contextual else 24
-    specs = tuple(h.spec() for h in room)
-    return [Pool(specs[0].family, contextual, tuple(h.spec() for h in initial), spare, specs)]
+    """One pool with spare slots for the structure search; `room` are the largest that it may
+    find."""
+    spare = 8 if contextual else 16 if layout.mixed else 24
+    return [Pool(room[0].family, contextual, tuple(initial), spare, tuple(room))]
 
 
 def affordable(layout: Layout, dim: int) -> int:
-    """How many hypotheses of so many features may be kept up in every round."""
+    """How many models of so many features may be kept up in every round."""
     return max(8, layout.products // (dim * dim))

@@ -1,20 +1,119 @@
-"""What hypotheses with a hidden state (`family.Filter`) have in common: a block of conjugate
-weights for each arm (or one, where arms are known by vectors), and the noise of all blocks.
+"""Models with a hidden state (`family.Filter`): a block of conjugate weights for each arm (or one,
+where arms are known by vectors) in every state, and the noise of all blocks.
+
+What a filter keeps is a tuple of arrays, among them those of its blocks, with three indices i, j
+and k: rewards `n` and their sum `s`, and where there is a context mu and P = Lam^-1 (`vec`, `mat`);
+and `noise`, see `A` and its neighbours. A block whose j is -1 has learnt nothing.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from tidepull.tide.models.family import Layout
+from tidepull.tide.models.algebra import compiled, inlined, log_binary, log_kind, log_student
+from tidepull.tide.models.family import Layout, Window
+from tidepull.tide.models.held import Ready
+from tidepull.tide.models.inverse import (
+    begin_inverse,
+    draw_inverse,
+    learn_inverse,
+    weigh_inverse,
+    weigh_prior,
+)
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.types import FloatArray, Snapshot
+from tidepull.types import FloatArray, IntArray, Snapshot
 
 NOISE = NoisePrior()
 A, B, RIDGE = 0, 1, 5
 """Places in the array `noise`: (a, b, a0, b0, what is kept of them in a round, lam0)."""
+NONE = -1
+
+
+@inlined
+def look(known: Any, i: int, j: int, k: int, x: FloatArray, v: FloatArray) -> tuple[float, float]:
+    """Mean and leverage of a block; fills v with P x where there is a context."""
+    ridge = known.noise[5]
+    d = x.shape[0]
+    if d == 1:
+        precision = ridge + (0.0 if j == NONE else known.n[i, j, k])
+        return 0.0 if j == NONE else known.s[i, j, k] / precision, 1 / precision
+    if j == NONE or known.n[i, j, k] == 0.0:
+        return 0.0, weigh_prior(x, ridge, d, v)
+    mean, leverage = weigh_inverse(known.mat[i, j, k], known.vec[i, j, k], x, d, v)
+    return mean, leverage
+
+
+@inlined
+def learn(
+    known: Any, i: int, j: int, k: int, y: float, mean: float, leverage: float, v: FloatArray
+) -> None:
+    """Take in a reward of which `look` said mean, leverage and v; v is used up."""
+    d = v.shape[0]
+    if d > 1:
+        if known.n[i, j, k] == 0.0:
+            begin_inverse(known.mat[i, j, k], known.vec[i, j, k], known.noise[5], d)
+        learn_inverse(known.mat[i, j, k], known.vec[i, j, k], v, y - mean, leverage, d)
+    known.n[i, j, k] += 1.0
+    known.s[i, j, k] += y
+
+
+@inlined
+def likelihood(
+    known: Any, i: int, j: int, k: int, y: float, binary: bool, by_density: bool, mean: float,
+    leverage: float, d: int,
+) -> float:  # fmt: skip
+    """The likelihood of a reward of 0 or 1, else its logarithm, as the bank has it
+    (`kernels.observe_one`)."""
+    score: float
+    if not binary:
+        scale2 = known.noise[1] / known.noise[0] * (1 + leverage)
+        score = log_student(y - mean, known.noise[0], scale2)
+    elif d > 1 and by_density:
+        scale2 = known.noise[1] / known.noise[0] * (1 + leverage)
+        score = math.exp(log_kind(y, mean, known.noise[0], scale2))
+    elif d > 1:
+        score = math.exp(log_binary(y, 0.5 * (1 + mean), leverage))
+    else:
+        n = 0.0 if j == NONE else known.n[i, j, k]
+        s = 0.0 if j == NONE else known.s[i, j, k]
+        chance = (1 + 0.5 * (n + s)) / (2 + n)  # Beta-Bernoulli: successes are (n + s) / 2
+        score = chance if y > 0 else 1 - chance
+    return score
+
+
+@compiled
+def outlook(
+    known: Any, places: IntArray, X: FloatArray, means: FloatArray, leverages: FloatArray
+) -> None:
+    """Mean and leverage of every arm, whose block is in its row of `places`."""
+    v = np.empty(X.shape[1])
+    for arm in range(means.shape[0]):
+        i, j, k = places[arm]
+        means[arm], leverages[arm] = look(known, i, j, k, X[arm], v)
+
+
+@compiled
+def shared_outlook(
+    known: Any, i: int, j: int, X: FloatArray, z: FloatArray, means: FloatArray,
+    errors: FloatArray, leverages: FloatArray,
+) -> None:  # fmt: skip
+    """Mean, error of one draw of the weights and leverage of every arm, where arms share a
+    block."""
+    d = X.shape[1]
+    v, error = np.empty(d), np.empty(d)
+    if j == NONE or known.n[i, j, 0] == 0.0:
+        error[:] = z / math.sqrt(known.noise[5])
+    else:
+        draw_inverse(known.mat[i, j, 0], z, d, np.empty((d, d)), error)
+    for arm in range(means.shape[0]):
+        means[arm], leverages[arm] = look(known, i, j, 0, X[arm], v)
+        errors[arm] = 0.0
+        for m in range(d):
+            errors[arm] += X[arm, m] * error[m]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +177,70 @@ class Blocks:
         return self.prior.beta_draw(0.5 * (n + s), 0.5 * (n - s), rng, forgets=True)
 
 
-def misled(layout: Layout) -> bool:
-    """Whether arms have weights of their own on an observation. There a hidden state tells good
-    rounds from bad ones by who decided them (it predicts the arms that others chose well, and
-    itself chooses badly), and explains the errors of a rule that is not quite linear as changes."""
-    return layout.context_dim > 1 and not layout.shared
+class ConjugateFilter:
+    """What filters of conjugate blocks have in common; `arrays` is all that one keeps."""
+
+    fixed: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, blocks: Blocks, arrays: Any) -> None:
+        self._blocks, self.arrays = blocks, arrays
+        self._learnt = tuple(name for name in arrays._fields if name not in self.fixed)
+        self._ready = Ready()
+
+    def refresh_ridge(self) -> None:
+        """lam0 from the noise as it sees it now; with a context only `fresh` can do it."""
+        if not self._blocks.contextual:
+            noise = self.arrays.noise
+            noise[RIDGE] = self._blocks.ridge(float(noise[B] / noise[A]))
+
+    def _adopt_ridge(self, of: ConjugateFilter, units: float | None) -> None:
+        """lam0 of another one, in new units of which `units` make an old one."""
+        noise = of.arrays.noise
+        self.arrays.noise[RIDGE] = (
+            noise[RIDGE] if units is None else self._blocks.ridge(units**2 * noise[B] / noise[A])
+        )
+
+    def _seen(self, window: Window) -> tuple[FloatArray, IntArray]:
+        """Contexts and blocks of the rounds of a window."""
+        shared = self._blocks.layout.shared
+        blocks = np.zeros_like(window.arm) if shared else window.arm
+        return np.ascontiguousarray(self._blocks.seen(window.x)), blocks
+
+    def _draw(
+        self, places: IntArray, X: FloatArray, binary: bool, rng: np.random.Generator
+    ) -> FloatArray:
+        """One draw of every arm's expected reward from the blocks in `places`, a row an arm."""
+        known, blocks = self.arrays, self._blocks
+        if binary and blocks.dim == 1:
+            i, j, k = places.T
+            n, s = (np.where(j != NONE, array[i, j, k], 0.0) for array in (known.n, known.s))
+            return blocks.beta_draw(n, s, rng)
+        X = np.ascontiguousarray(blocks.seen(X))
+        means, errors, leverages = np.empty((3, len(X)))
+        if blocks.layout.shared:
+            z: FloatArray = rng.standard_normal(X.shape[1:])
+            i, j, _ = (int(place) for place in places[0])
+            shared_outlook(known, i, j, X, z, means, errors, leverages)
+        else:
+            outlook(known, places, X, means, leverages)
+            errors = np.sqrt(leverages) * rng.standard_normal(len(X))
+        return blocks.drawn(known.noise, (means, errors, leverages), rng)
+
+    def snapshot(self) -> Snapshot:
+        """All that it learnt."""
+        return {name: getattr(self.arrays, name).copy() for name in self._learnt}
+
+    def _restore(self, snapshot: Snapshot, places: dict[str, tuple[int, int]]) -> None:
+        """Continue from a snapshot; `places` has the least and the largest value of arrays that
+        kernels use as an index."""
+        require_fit(self._learnt, snapshot, self.arrays)
+        for name, (least, most) in places.items():
+            if ((snapshot[name] < least) | (snapshot[name] > most)).any():
+                raise ValueError(f"a model with a hidden state that points nowhere in '{name}'")
+        if not (snapshot["noise"] > 0).all():
+            raise ValueError("the noise of a model with a hidden state must be positive")
+        for name in self._learnt:
+            getattr(self.arrays, name)[...] = snapshot[name]
 
 
 def require_fit(names: tuple[str, ...], snapshot: Snapshot, arrays: object) -> None:
@@ -95,21 +253,6 @@ def require_fit(names: tuple[str, ...], snapshot: Snapshot, arrays: object) -> N
             or saved.shape != array.shape
             or saved.dtype != array.dtype
         ):
-            raise ValueError(f"a hypothesis with a hidden state that does not fit in '{name}'")
+            raise ValueError(f"a model with a hidden state that does not fit in '{name}'")
         if saved.dtype == np.float64 and not np.isfinite(saved).all():
-            raise ValueError(f"a hypothesis with a hidden state that is not finite in '{name}'")
-
-
-def checked_arrays(
-    names: tuple[str, ...], snapshot: Snapshot, arrays: object, places: dict[str, tuple[int, int]]
-) -> None:
-    """Put saved arrays into a tuple of arrays of the same names; what does not fit is refused
-    first. `places` has the least and the largest value of those that kernels use as an index."""
-    require_fit(names, snapshot, arrays)
-    for name, (least, most) in places.items():
-        if ((snapshot[name] < least) | (snapshot[name] > most)).any():
-            raise ValueError(f"a hypothesis with a hidden state that points nowhere in '{name}'")
-    if not (snapshot["noise"] > 0).all():
-        raise ValueError("the noise of a hypothesis with a hidden state must be positive")
-    for name in names:
-        getattr(arrays, name)[...] = snapshot[name]
+            raise ValueError(f"a model with a hidden state that is not finite in '{name}'")

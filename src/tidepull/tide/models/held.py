@@ -1,35 +1,32 @@
 """A tuple of arrays that kernels find ready.
 
-With every call of a kernel Python takes a tuple of twenty arrays apart, one by one: as long as many
-a kernel takes. Here it is done once. What is written into the arrays is seen by both sides.
+With every call of a compiled kernel Python takes a tuple of twenty arrays apart, one by one: as
+long as many a kernel takes. Here it is done once. What is written into the arrays is seen by both
+sides.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba.core import types
-from numba.experimental import structref
-
-from tidepull.tide.models.algebra import compiled
+from tidepull._internal import compiler
 
 
-@structref.register
-class _HeldType(types.StructRef):  # type: ignore[name-defined]
-    """A tuple, whatever is in it."""
+class HeldArrays:
+    """What kernels are given while they run in Python; they read its `arrays`."""
 
+    def __init__(self, arrays: Any) -> None:
+        self.arrays = arrays
 
-class HeldArrays(structref.StructRefProxy):
-    """What kernels are given; they read its `arrays`."""
+    def numba_type(self) -> Any:
+        """The type of the compiled counterpart."""
+        from tidepull.tide.models.held_native import type_of
 
+        return type_of(self.arrays)
 
-structref.define_constructor(HeldArrays, _HeldType, ["arrays"])
-structref.define_boxing(_HeldType, HeldArrays)
-
-
-@compiled
-def _hold(arrays: Any) -> Any:
-    return HeldArrays(arrays)
+    @property
+    def _numba_type_(self) -> Any:
+        raise compiler.NotCompiledError("held for Python")
 
 
 class Ready:
@@ -40,10 +37,17 @@ class Ready:
         self._held: Any = None
 
     def __call__(self, arrays: Any) -> Any:
-        """The tuple as kernels take it; anew when it is another."""
-        if arrays is not self._of:
-            self._of, self._held = arrays, _hold(arrays)
+        """The tuple as kernels take it; anew when it is another, or kernels are compiled."""
+        if arrays is not self._of or (isinstance(self._held, HeldArrays) and compiler.is_ready()):
+            self._of, self._held = arrays, self._hold(arrays)
         return self._held
+
+    def _hold(self, arrays: Any) -> Any:
+        if not compiler.is_ready():
+            return HeldArrays(arrays)
+        from tidepull.tide.models.held_native import hold
+
+        return hold(arrays)
 
     def __deepcopy__(self, memo: Any) -> Ready:
         """A copy has arrays of its own."""

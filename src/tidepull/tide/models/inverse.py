@@ -19,15 +19,16 @@ def weigh_inverse(
     P: FloatArray, mu: FloatArray, phi: FloatArray, d: int, v: FloatArray
 ) -> tuple[float, float]:
     """v <- P phi of a block (P, mu): the mean phi.mu and the leverage phi.v."""
+    for j in range(d):
+        v[j] = 0.0
+    for i in range(d):
+        row, x = P[i * d : i * d + d], phi[i]  # P is symmetric: a row is a column
+        for j in range(d):
+            v[j] += x * row[j]
     mean, leverage = 0.0, 0.0
     for i in range(d):
-        row = P[i * d : i * d + d]
-        total = 0.0
-        for j in range(d):
-            total += row[j] * phi[j]
-        v[i] = total
         mean += phi[i] * mu[i]
-        leverage += phi[i] * total
+        leverage += phi[i] * v[i]
     return mean, max(leverage, 0.0)
 
 

@@ -1,6 +1,6 @@
 """The bank of conjugate models as compiled kernels over a structure of arrays.
 
-Hypothesis m believes that rewards are theta . phi plus noise of variance s2, with weights theta of
+Model m believes that rewards are theta . phi plus noise of variance s2, with weights theta of
 their own in every block: one block for each cell (regime) and, unless arms are known by their
 vectors, each arm.
 
@@ -10,7 +10,7 @@ vectors, each arm.
     b   <- h b + (1-h) b0 + (r - phi.mu)^2 / (1 + phi' Lam^-1 phi) / 2
 
 With h = 1 the line for b is the conjugate update b0 + (S - eta'mu)/2 written as a sum of one-step
-errors: no cancellation, so b > 0 for ever. h is the same for all hypotheses: whoever forgot old
+errors: no cancellation, so b > 0 for ever. h is the same for all models: whoever forgot old
 errors faster would seem to predict better wherever the noise shrinks as choices improve. A block at
 rest for n rounds decays by g^n when it is next touched; a reward that comes late counts from the
 round of its decision.
@@ -38,12 +38,12 @@ from tidepull.tide.models.algebra import (
     log_student,
     whiten,
 )
-from tidepull.tide.models.calibration import put_right
+from tidepull.tide.models.calibration import recalibrate
 from tidepull.tide.models.family import Window
 from tidepull.tide.models.held import HeldArrays
 from tidepull.tide.models.inverse import draw_inverse, learn_inverse, weigh_inverse
 from tidepull.tide.models.small import LARGEST, learn_small, weigh_small
-from tidepull.tide.models.spec import ADDED_SINE, HARMONICS, SINE, SQUARE
+from tidepull.tide.models.spec import ADDED_SINE, SINE, SQUARE
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 MAX_WIDTH = 18
@@ -65,7 +65,6 @@ class Bank(NamedTuple):
     beside: IntArray  # the column that comes behind phi, or -1
     discount: FloatArray  # g
     contextual: BoolArray  # x whole, or its leading 1 alone
-    reads: IntArray  # the column that the clocks show, or -1: the round
     dim: IntArray  # length of phi
     inverse: BoolArray  # form of the blocks: inverse, or moments
     block_at: IntArray  # index of the slot's first block in `stamp`
@@ -84,11 +83,11 @@ class Bank(NamedTuple):
 
 @inlined
 def locate(bank: Bank, m: int, t: int, notes: FloatArray, tau: FloatArray) -> tuple[int, int]:
-    """Cell and width of hypothesis m in round t; fills tau. The reference is
-    `Hypothesis.locate`."""
+    """Cell and width of model m in round t; fills tau. The reference is
+    `Model.locate`."""
     cell, width = 0, 1
     tau[0] = 1.0
-    now = float(t) if bank.reads[m] < 0 else notes[bank.reads[m]]
+    now = float(t)
     for j in range(2):
         period = bank.periods[m, j]
         if bank.shapes[m, j] == SQUARE:
@@ -105,12 +104,6 @@ def locate(bank: Bank, m: int, t: int, notes: FloatArray, tau: FloatArray) -> tu
             angle = TWO_PI * ((now / period) % 1.0)
             tau[width], tau[width + 1] = math.cos(angle), math.sin(angle)
             width += 2
-        elif bank.shapes[m, j] == HARMONICS:
-            angle = TWO_PI * ((now / period) % 1.0)
-            for i in range(1, int(bank.offsets[m, j]) + 1):
-                # A shape without jumps has amplitudes that fall like 1/i.
-                tau[width], tau[width + 1] = math.cos(i * angle) / i, math.sin(i * angle) / i
-                width += 2
     if bank.cell_by[m] >= 0:
         cell = bank.cells[m] * cell + int(notes[bank.cell_by[m]])
     if bank.times[m] >= 0:
@@ -124,9 +117,9 @@ def locate(bank: Bank, m: int, t: int, notes: FloatArray, tau: FloatArray) -> tu
 
 @inlined
 def forgotten(bank: Bank, m: int, notes: FloatArray) -> bool:
-    """Whether hypothesis m needs a note that is no longer there."""
+    """Whether model m needs a note that is no longer there."""
     lost = False
-    for column in (bank.cell_by[m], bank.times[m], bank.beside[m], bank.reads[m]):
+    for column in (bank.cell_by[m], bank.times[m], bank.beside[m]):
         lost |= column >= 0 and math.isnan(notes[column])
     return lost
 
@@ -157,7 +150,7 @@ def _decay(bank: Bank, m: int, block: int, t: int) -> float:
     if bank.discount[m] == 1.0:
         return 1.0
     rest = max(t - bank.stamp[bank.block_at[m] + block], 0)
-    decay: float = bank.discount[m] ** rest
+    decay: float = math.pow(bank.discount[m], float(rest))
     return decay
 
 
@@ -241,7 +234,7 @@ def observe_one(
     z: FloatArray,
     U: FloatArray,
 ) -> float:
-    """Log likelihood of the reward under hypothesis m before it learns from it; then it learns."""
+    """Log likelihood of the reward under model m before it learns from it; then it learns."""
     score: float
     d = bank.dim[m]
     if forgotten(bank, m, notes):
@@ -279,7 +272,7 @@ def observe_one(
     h = bank.settings[MEMORY]
     if bank.odds.shape[0] > 0:
         noise = bank.b[m] / bank.a[m]
-        score = put_right(bank.bins[m], bank.odds[m], mean, leverage, y, score, noise, binary, h)
+        score = recalibrate(bank.bins[m], bank.odds[m], mean, leverage, y, score, noise, binary, h)
     if bank.inverse[m]:
         _learn_inverse(bank, m, block, v, e, leverage)
     else:
@@ -304,7 +297,7 @@ def _add_moments(
     if t >= bank.stamp[stamp]:
         bank.stamp[stamp] = t
     elif bank.discount[m] < 1.0:
-        root = math.sqrt(bank.discount[m] ** (bank.stamp[stamp] - t))
+        root = math.sqrt(math.pow(bank.discount[m], float(bank.stamp[stamp] - t)))
         y *= root
         for i in range(d):
             phi[i] *= root
@@ -328,8 +321,8 @@ def observe(
     binary: bool,
     scores: FloatArray,
 ) -> None:
-    """One finished round for every active hypothesis; `scores` receives their log likelihoods (NaN
-    where a hypothesis would need a note that is forgotten, and then does not learn)."""
+    """One finished round for every active model; `scores` receives their log likelihoods (NaN
+    where a model would need a note that is forgotten, and then does not learn)."""
     most = 1
     for m in range(bank.dim.shape[0]):
         most = max(most, bank.dim[m])
@@ -366,7 +359,7 @@ def observe_held(
 def replay(
     bank: Bank, m: int, window: Window, start: int, stop: int, binary: bool, scores: FloatArray
 ) -> None:
-    """Hypothesis m lives through rows `start` to `stop` of a window of past rounds; its log
+    """Model m lives through rows `start` to `stop` of a window of past rounds; its log
     likelihoods."""
     d = bank.dim[m]
     tau, phi, v, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty(d), np.empty((d, d))
@@ -392,7 +385,7 @@ def _outlook(
     z: FloatArray,
     U: FloatArray,
 ) -> None:
-    """Mean and leverage of every arm under hypothesis m, where arms have blocks of their own."""
+    """Mean and leverage of every arm under model m, where arms have blocks of their own."""
     d = bank.dim[m]
     cell, width = locate(bank, m, t, notes, tau)
     n_arms = means.shape[0]
@@ -419,7 +412,7 @@ def _counts(
     failures: FloatArray,
     tau: FloatArray,
 ) -> None:
-    """Discounted successes and failures of every arm under a hypothesis of one feature (binary
+    """Discounted successes and failures of every arm under a model of one feature (binary
     rewards)."""
     cell, _ = locate(bank, m, t, notes, tau)
     n_arms = successes.shape[0]
@@ -441,7 +434,7 @@ def outlook(
     means: FloatArray,
     leverages: FloatArray,
 ) -> None:
-    """`_outlook` of one hypothesis."""
+    """`_outlook` of one model."""
     d = bank.dim[m]
     tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
     _outlook(bank, m, t, notes, each, X, means, leverages, tau, phi, z, U)
@@ -451,7 +444,7 @@ def outlook(
 def _bold(
     leverages: FloatArray, least: float, most: float, plays: float, factors: FloatArray
 ) -> None:
-    """`boldness`; factors may lie where leverages do."""
+    """`draw_scale`; factors may lie where leverages do."""
     if least >= most:
         factors[:] = least
         return
@@ -473,7 +466,8 @@ def _narrowed(
         factors[k] = 1 / (1 + won[k] + lost[k])
     _bold(factors, narrowest, 1.0, plays, factors)
     for k in range(won.shape[0]):
-        won[k], lost[k] = 1 + won[k] / factors[k] ** 2, 1 + lost[k] / factors[k] ** 2
+        square = factors[k] * factors[k]
+        won[k], lost[k] = 1 + won[k] / square, 1 + lost[k] / square
 
 
 @compiled
@@ -489,7 +483,7 @@ def prospects(
     first: FloatArray,
     second: FloatArray,
 ) -> None:
-    """What draws of every arm are made of, a row for each of some hypotheses: both parameters of a
+    """What draws of every arm are made of, a row for each of some models: both parameters of a
     Beta distribution where there is one feature and rewards are binary, else the mean and the
     standard deviation for s2 = 1.
 
@@ -530,14 +524,6 @@ def prospects_held(
 ) -> None:
     """`prospects` of a bank that is held ready."""
     prospects(held.arrays, slots, t, notes, each, X, binary, widths, first, second)
-
-
-@compiled
-def counts(
-    bank: Bank, m: int, t: int, notes: FloatArray, successes: FloatArray, failures: FloatArray
-) -> None:
-    """`_counts` of one hypothesis."""
-    _counts(bank, m, t, notes, successes, failures, np.empty(MAX_WIDTH))
 
 
 @compiled

@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
-from tidepull.tide.models.algebra import TWO_PI, compiled, inlined
+from tidepull.tide.jobs import Job
+from tidepull.tide.models.algebra import TWO_PI, unordered, unordered_inlined
 from tidepull.tide.models.family import Layout, Window
 from tidepull.tide.models.scan import log_evidence
-from tidepull.tide.models.slices import Pieces
 from tidepull.tide.models.spec import NO_CLOCK, SINE, SQUARE
 from tidepull.types import FloatArray, IntArray
 
@@ -31,19 +31,19 @@ class Moments:
         self._blocks = 1 if layout.shared else layout.n_arms
         self._given = window.t, block, window.x, window.y, ridge
 
-    def plain(self) -> Pieces[float]:
+    def plain(self) -> Job[float]:
         """The evidence that nothing changes, the context decides."""
         return float((yield from self._evidence(NO_CLOCK, np.ones(1), np.zeros(1)))[0])
 
-    def sines(self, periods: FloatArray) -> Pieces[FloatArray]:
+    def sines(self, periods: FloatArray) -> Job[FloatArray]:
         """The evidence of (1, cos, sin) x block x context for every period."""
         return (yield from self._evidence(SINE, periods, np.zeros(len(periods))))
 
-    def squares(self, halves: FloatArray, offsets: FloatArray) -> Pieces[FloatArray]:
+    def squares(self, halves: FloatArray, offsets: FloatArray) -> Job[FloatArray]:
         """The evidence of two phases x block x context for every pair of half period and offset."""
         return (yield from self._evidence(SQUARE, halves, offsets))
 
-    def _evidence(self, shape: int, periods: FloatArray, offsets: FloatArray) -> Pieces[FloatArray]:
+    def _evidence(self, shape: int, periods: FloatArray, offsets: FloatArray) -> Job[FloatArray]:
         evidence, q = np.empty(len(periods)), self._given[2].shape[1]
         d, cells = (3 * q if shape == SINE else q), self._blocks * (2 if shape == SQUARE else 1)
         products = self.n * d * d // 2 + min(cells, self.n) * d**3 // 6
@@ -53,7 +53,7 @@ class Moments:
         return evidence
 
 
-@compiled
+@unordered
 def _season_evidence(
     shape: int,
     period: float,
@@ -88,7 +88,7 @@ def _season_evidence(
     return evidence
 
 
-@compiled
+@unordered
 def _by_cell(
     shape: int, period: float, offset: float, cells: int, t: IntArray, block: IntArray
 ) -> tuple[IntArray, IntArray]:
@@ -114,7 +114,7 @@ def _by_cell(
     return order, starts
 
 
-@inlined
+@unordered_inlined
 def _features(shape: int, turns: float, x: FloatArray, phi: FloatArray) -> None:
     q = x.shape[0]
     for j in range(q):
@@ -129,7 +129,7 @@ def _features(shape: int, turns: float, x: FloatArray, phi: FloatArray) -> None:
             sine[j] = s * x[j]
 
 
-@inlined
+@unordered_inlined
 def _add_four(phi: FloatArray, d: int, A: FloatArray) -> None:
     """The upper half of A += phi'phi: four rounds for each time that A is read and written."""
     for j in range(d):
@@ -145,7 +145,7 @@ def _add_four(phi: FloatArray, d: int, A: FloatArray) -> None:
             row[k] += (a * p[k] + b * q[k]) + (c * r[k] + e * s[k])
 
 
-@compiled
+@unordered
 def _factored(A: FloatArray, eta: FloatArray, ridge: float, d: int) -> tuple[float, float]:
     """eta' Lam^-1 eta and log |Lam|, Lam = ridge I + A given by its upper half; both are used
     up."""

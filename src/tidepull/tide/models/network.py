@@ -1,8 +1,8 @@
-"""Something that nobody listed: the recurrent network of the paper as one hypothesis among the
+"""Something that nobody listed: the recurrent network of the paper as one model among the
 others.
 
 Its features, with the arm's own beside them, carry a conjugate linear head like that of any
-hypothesis. It is scored on a reward before it trains on it, and sleeps (its weight follows the
+model. It is scored on a reward before it trains on it, and sleeps (its weight follows the
 others) until first trained. It reads one step for every round, in the order of decisions, whether
 the reward has come or not. It trains on a bounded window at growing intervals, so its cost per
 round does not grow.
@@ -18,12 +18,12 @@ import numpy as np
 
 from tidepull.encoders.recurrent import RecurrentEncoder
 from tidepull.errors import TrainingError
-from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.jobs import STEPS, Job
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Family, Layout, Window
+from tidepull.tide.models.linear import stationary
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import blank, columns
-from tidepull.tide.models.slices import STEPS, Pieces
-from tidepull.tide.models.stationary import Stationary
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
 FAMILY = Family(
@@ -60,7 +60,7 @@ class _Open(NamedTuple):
     arm: int
 
 
-class NetworkHypothesis:
+class NetworkModel:
     """Encoder and head. Rewards come standardised, contexts as (1, z) for each arm; rounds are
     numbered from 0 without gaps."""
 
@@ -71,12 +71,12 @@ class NetworkHypothesis:
         shape = ProblemShape(n_arms, 0 if self._shared else z, z if self._shared else 0)
         self._encoder = RecurrentEncoder(shape, units=_UNITS, learning_rate=_LEARNING_RATE, rng=rng)
         beside = layout.context_dim if self._shared else n_arms
-        self._head = HypothesisBank(
+        self._head = ModelBank(
             Layout(n_arms, self._encoder.dim + beside, shared=True),
-            [[Stationary(contextual=True).spec()]],
+            [[stationary(contextual=True)]],
             NoisePrior(most_noise=2.0, boldness=1.0),
         )
-        self._head.assign(0, Stationary(contextual=True).spec())
+        self._head.assign(0, stationary(contextual=True))
         self._nothing = blank(0, n_arms)
         self._codes = np.eye(0 if self._shared else n_arms)
         self._without = Context()
@@ -149,7 +149,7 @@ class NetworkHypothesis:
             count % (interval if weight > _LIGHT or count <= _ALWAYS_AWAKE else 4 * interval) == 0
         )
 
-    def training(self, lessons: Lessons, binary: bool) -> Pieces[None]:
+    def training(self, lessons: Lessons, binary: bool) -> Job[None]:
         """Some epochs on the window; then the head learns the window under the new features."""
         try:
             for _ in self._encoder.refitting(_EPOCHS):
@@ -169,7 +169,7 @@ class NetworkHypothesis:
             window, upto = lessons(max(came, 0))
             if upto == came:
                 break
-            yield from head.live(0, self._lesson(window), binary)
+            yield from head.replay(0, self._lesson(window), binary)
             came = upto
         if self.trainings > 1:
             # The noise is that of one-step errors: residuals on what it trained on would flatter

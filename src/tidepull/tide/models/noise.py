@@ -1,16 +1,46 @@
-"""The shared prior of all hypotheses, and how widely they draw."""
+"""The shared prior of all models, and how widely rewards are drawn: known arms narrowly, and no arm
+is locked out.
+
+
+Let n_k = 1 / (phi_k' Lam^-1 phi_k): how many rewards arm k is known by in the present context, and
+n the mean of these. Draws with a part of the posterior's standard deviation save rounds, but only
+for arms that share in what is learnt: one that looked bad early may never be played again, and then
+a part of the width will not bring it back. So the factor on the standard deviation is
+
+    k_k = sqrt(c log(1 + n / 4) / n_k), at least 1/2 (with contexts 1/4) and at most B
+
+Draws are narrower than the posterior only for arms that are *known*: those whose n_k is at least c
+log(1 + n / 4). `docs/tide.md` says why this is consistent. With contexts B = 2 (the prior's width
+may be wrong, too), and c = 1/2, since contexts that vary try weights out by themselves (c = 1 where
+arms have weights of their own on an observation: each has to be found by itself). Without contexts
+B = 1, and c = 2, or 1 for models that forget, which cannot be misled for longer than they
+remember.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.tide.models.boldness import boldness
 from tidepull.types import BoolArray, FloatArray
 
 _LEAST = 1e-3
 """Of the parameters of a Beta distribution."""
+
+
+def draw_scale(
+    leverages: FloatArray, *, least: float, most: float, plays: float = 1.0
+) -> FloatArray:
+    """The factor of every arm; `leverages` are 1 / n_k, of several models one a row, `plays` is c.
+
+    >>> draw_scale(np.array([0.01, 0.01, 1e3]), least=0.5, most=2.0).round(2).tolist()
+    [0.5, 0.5, 2.0]
+    """
+    known = np.mean(1.0 / leverages, axis=-1, keepdims=True)
+    logs = np.reshape([plays * math.log1p(n / 4) for n in known.ravel().tolist()], known.shape)
+    return np.asarray(np.clip(np.sqrt(logs * leverages), least, most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +53,7 @@ class NoisePrior:
     weights asks to be tried out, and with a wide prior most rounds would go into that. For the same
     reason draws of weights on the context have `boldness` times the posterior's standard deviation:
     contexts that vary try weights out by themselves. Where they do not, an arm is drawn more boldly
-    the less is known of it beside the others, up to `boldest`; `plays` is c of `boldness.py`.
+    the less is known of it beside the others, up to `boldest`; `plays` is c above.
     Without context, draws of arms that are known have down to `narrowest` times the posterior's
     standard deviation, and never more than that. `by_density`: chances of rewards of 0 and 1, where
     there is more than one feature, come from the densities of both."""
@@ -57,14 +87,14 @@ class NoisePrior:
         """The factor on the width of draws of every arm where there is a context."""
         if self.boldest <= self.boldness:
             return self.boldness
-        return boldness(leverages, least=self.boldness, most=self.boldest, plays=self.plays)
+        return draw_scale(leverages, least=self.boldness, most=self.boldest, plays=self.plays)
 
     def narrow(self, leverages: FloatArray, *, forgets: bool) -> FloatArray | float:
         """The factor where there is none. Who forgets cannot be misled for longer than he
         remembers."""
         if self.narrowest == 1.0:
             return 1.0
-        return boldness(leverages, least=self.narrowest, most=1.0, plays=1.0 if forgets else 2.0)
+        return draw_scale(leverages, least=self.narrowest, most=1.0, plays=1.0 if forgets else 2.0)
 
     def beta(
         self, won: FloatArray, lost: FloatArray, *, forgets: bool

@@ -1,4 +1,4 @@
-"""What hypotheses may look at besides the round and the context: named columns of numbers, noted
+"""What models may look at besides the round and the context: named columns of numbers, noted
 when a round is decided, so that a reward that comes late is still explained by what was known
 then."""
 
@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tidepull.tide.models.slices import Pieces
+from tidepull.tide.jobs import Job
 from tidepull.types import BoolArray, FloatArray, IntArray, Snapshot
 
 
@@ -56,14 +56,12 @@ def columns() -> tuple[Column, ...]:
 
 
 class Moment(NamedTuple):
-    """All that a hypothesis may look at besides the context: the round, and what was noted when it
-    was decided; `each` has a row for each column and a number for each arm. `time` is the user's
-    clock, for memories to note (NaN: not given)."""
+    """All that a model may look at besides the context: the round, and what was noted when it
+    was decided; `each` has a row for each column and a number for each arm."""
 
     t: int
     notes: FloatArray
     each: FloatArray
-    time: float = math.nan
 
     def row(self, arm: int) -> FloatArray:
         """The notes as they concern one arm."""
@@ -75,12 +73,12 @@ class Moment(NamedTuple):
     def standardised(self, centre: float, spread: float) -> Moment:
         """The same with rewards in the units that kernels read (as `standardised` does for
         many)."""
-        return Moment(self.t, in_units(self.notes, centre, spread), self.each, self.time)
+        return Moment(self.t, in_units(self.notes, centre, spread), self.each)
 
 
-def blank(t: int, n_arms: int, time: float = math.nan) -> Moment:
+def blank(t: int, n_arms: int) -> Moment:
     """Round t with nothing noted yet."""
-    return Moment(t, np.zeros(len(_columns)), np.zeros((len(_columns), n_arms)), time)
+    return Moment(t, np.zeros(len(_columns)), np.zeros((len(_columns), n_arms)))
 
 
 def in_units(row: FloatArray, centre: float, spread: float) -> FloatArray:
@@ -121,7 +119,7 @@ class Memory(Protocol):
     def add(self, t: int, arm: int, reward: float, success: bool) -> None:
         """The reward of round t has come."""
 
-    def rewrite(self, past: Past, notes: FloatArray) -> Pieces[None]:
+    def rewrite(self, past: Past, notes: FloatArray) -> Job[None]:
         """Successes are judged anew: live through the past again in slices, and correct its notes
         (a row each)."""
 

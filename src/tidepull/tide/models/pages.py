@@ -4,7 +4,7 @@ Numpy asks for huge pages where arrays are large. The first touch of one then fi
 once, which may take milliseconds, and memory that nobody uses counts as used. A bank has room for
 many who are not there, and is filled in slices: on small pages each slice pays for what it touches.
 Where megabytes are touched with every reward, kernels are a little slower for it
-(`docs/performance.md`).
+(`research/lab/performance_tide.md`).
 """
 
 from __future__ import annotations

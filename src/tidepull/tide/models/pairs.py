@@ -12,10 +12,10 @@ import math
 
 import numpy as np
 
-from tidepull.tide.models.algebra import compiled
+from tidepull.tide.jobs import Job
+from tidepull.tide.models.algebra import unordered
 from tidepull.tide.models.family import Rounds
 from tidepull.tide.models.scan import RIDGE, log_evidence
-from tidepull.tide.models.slices import Pieces
 from tidepull.types import FloatArray, IntArray
 
 _FEATURES = 5
@@ -37,7 +37,7 @@ def pair_evidence(pairs: FloatArray, rounds: Rounds, n_arms: int) -> FloatArray:
 
 def climb_pair(
     periods: tuple[float, float], rounds: Rounds, n_arms: int
-) -> Pieces[tuple[float, float, float]]:
+) -> Job[tuple[float, float, float]]:
     """Move both frequencies uphill, by steps from a third of a turn of the window down; periods and
     evidence."""
     n = len(rounds.y)
@@ -59,7 +59,7 @@ def climb_pair(
     return float(1 / at[0]), float(1 / at[1]), best
 
 
-@compiled
+@unordered
 def _scan_pairs(
     pairs: FloatArray, t0: int, arm: IntArray, y: FloatArray, n_arms: int, evidence: FloatArray
 ) -> None:
@@ -92,7 +92,7 @@ def _scan_pairs(
         evidence[p] = log_evidence(y, told, explained, volume)
 
 
-@compiled
+@unordered
 def _solve(A: FloatArray, eta: FloatArray) -> tuple[float, float]:
     """eta' Lam^-1 eta and log |Lam| - d log lam0 of one block, Lam = A + lam0 I by its lower
     triangle."""

@@ -26,15 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidepull.tide.models.algebra import compiled, inlined, log_binary, log_kind, log_student
+from tidepull.tide.models.algebra import compiled, inlined
+from tidepull.tide.models.filters import learn, likelihood, look
 from tidepull.tide.models.held import HeldArrays
-from tidepull.tide.models.inverse import (
-    begin_inverse,
-    draw_inverse,
-    learn_inverse,
-    weigh_inverse,
-    weigh_prior,
-)
 from tidepull.types import FloatArray, IntArray
 
 NOBODY = -1
@@ -81,7 +75,8 @@ def _leaves(ps: Particles, p: int, moves: int) -> float:
     left = 0.0
     for j in range(ps.known[p]):
         left += ps.moves[p, i, j]
-    chance: float = 1 - (1 - (1 + left) / (ps.settings[STAY] + ps.rounds[p, i])) ** moves
+    stays = 1 - (1 + left) / (ps.settings[STAY] + ps.rounds[p, i])
+    chance: float = 1 - math.pow(stays, float(moves))
     return chance
 
 
@@ -109,55 +104,21 @@ def ways_on(ps: Particles, p: int, moves: int, chances: FloatArray) -> None:
 
 
 @inlined
-def look(
-    ps: Particles, p: int, i: int, k: int, x: FloatArray, v: FloatArray
-) -> tuple[float, float]:
-    """Mean and leverage of a block in a regime (-1: one that nobody has seen); fills v with P x
-    where there is a context."""
-    ridge = ps.noise[5]
-    d = x.shape[0]
-    known = i != NOBODY and ps.n[p, i, k] > 0.0
-    if d == 1:
-        precision = ridge + (ps.n[p, i, k] if known else 0.0)
-        return (ps.s[p, i, k] / precision if known else 0.0), 1 / precision
-    if not known:
-        return 0.0, weigh_prior(x, ridge, d, v)
-    mean, leverage = weigh_inverse(ps.mat[p, i, k], ps.vec[p, i, k], x, d, v)
-    return mean, leverage
-
-
-@inlined
 def _score(
     ps: Particles, p: int, i: int, k: int, x: FloatArray, y: float, binary: bool, v: FloatArray
 ) -> tuple[float, float]:
     """Likelihood of a reward in a regime (its logarithm unless rewards are 0 or 1), and its squared
     error in units of its own spread."""
     mean, leverage = look(ps, p, i, k, x, v)
-    error = (y - mean) ** 2 / (1 + leverage)
-    if not binary:
-        return log_student(y - mean, ps.noise[0], ps.noise[1] / ps.noise[0] * (1 + leverage)), error
-    if x.shape[0] > 1 and ps.settings[BY_DENSITY] > 0.0:
-        return math.exp(
-            log_kind(y, mean, ps.noise[0], ps.noise[1] / ps.noise[0] * (1 + leverage))
-        ), error
-    if x.shape[0] > 1:
-        return math.exp(log_binary(y, 0.5 * (1 + mean), leverage)), error
-    n = 0.0 if i == NOBODY else ps.n[p, i, k]
-    s = 0.0 if i == NOBODY else ps.s[p, i, k]
-    chance = (1 + 0.5 * (n + s)) / (2 + n)  # Beta-Bernoulli: successes are (n + s) / 2
-    return chance if y > 0 else 1 - chance, error
+    by_density = ps.settings[BY_DENSITY] > 0.0
+    score = likelihood(ps, p, i, k, y, binary, by_density, mean, leverage, x.shape[0])
+    return score, (y - mean) * (y - mean) / (1 + leverage)
 
 
 @inlined
 def _learn(ps: Particles, p: int, k: int, x: FloatArray, y: float, v: FloatArray) -> None:
-    d, i = x.shape[0], ps.now[p]
-    if d > 1:
-        mean, leverage = look(ps, p, i, k, x, v)
-        if ps.n[p, i, k] == 0.0:
-            begin_inverse(ps.mat[p, i, k], ps.vec[p, i, k], ps.noise[5], d)
-        learn_inverse(ps.mat[p, i, k], ps.vec[p, i, k], v, y - mean, leverage, d)
-    ps.n[p, i, k] += 1.0
-    ps.s[p, i, k] += y
+    mean, leverage = look(ps, p, ps.now[p], k, x, v)
+    learn(ps, p, ps.now[p], k, y, mean, leverage, v)
 
 
 @inlined
@@ -405,20 +366,6 @@ def _succeed(
 
 
 @compiled
-def keep(weights: FloatArray, most: int, u: float, chosen: IntArray) -> int:
-    """`_kept`, to be called from outside."""
-    count: int = _kept(weights, most, u, chosen)
-    return count
-
-
-@compiled
-def chance(seed: int, t: int) -> float:
-    """`_uniform`, to be called from outside."""
-    number: float = _uniform(seed, t)
-    return number
-
-
-@compiled
 def observe(ps: Particles, t: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
     """One finished round."""
     most, ways = ps.weight.shape[0], ps.rounds.shape[1] + 1
@@ -488,40 +435,3 @@ def pick(ps: Particles, t: int, u: float) -> tuple[int, int]:
             return story, i
         u -= chances[i]
     return story, NOBODY
-
-
-@compiled
-def outlook(
-    ps: Particles, p: int, i: int, X: FloatArray, means: FloatArray, leverages: FloatArray
-) -> None:
-    """Mean and leverage of every arm in a regime of a story, where arms have blocks of their
-    own."""
-    v = np.empty(X.shape[1])
-    for arm in range(means.shape[0]):
-        means[arm], leverages[arm] = look(ps, p, i, arm, X[arm], v)
-
-
-@compiled
-def shared_outlook(
-    ps: Particles,
-    p: int,
-    i: int,
-    X: FloatArray,
-    z: FloatArray,
-    means: FloatArray,
-    errors: FloatArray,
-    leverages: FloatArray,
-) -> None:
-    """Mean, error of one draw of the weights and leverage of every arm, where arms share a
-    block."""
-    d = X.shape[1]
-    v, error = np.empty(d), np.empty(d)
-    if i == NOBODY or ps.n[p, i, 0] == 0.0:
-        error[:] = z / math.sqrt(ps.noise[5])
-    else:
-        draw_inverse(ps.mat[p, i, 0], z, d, np.empty((d, d)), error)
-    for arm in range(means.shape[0]):
-        means[arm], leverages[arm] = look(ps, p, i, 0, X[arm], v)
-        errors[arm] = 0.0
-        for j in range(d):
-            errors[arm] += X[arm, j] * error[j]

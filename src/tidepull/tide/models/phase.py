@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Window
 from tidepull.tide.models.spec import NO_CLOCK, NO_NOTE, SINE, Spec
 from tidepull.types import FloatArray
@@ -31,7 +31,7 @@ _WINDOWS, _SURE = 4, 3.0
 
 
 class Twin(NamedTuple):
-    """A hypothesis that keeps better time than an elder, and where in time the two agree."""
+    """A model that keeps better time than an elder, and where in time the two agree."""
 
     spec: Spec
     centre: float
@@ -39,12 +39,12 @@ class Twin(NamedTuple):
 
 def keeps_time(spec: Spec) -> bool:
     """Whether it is one sine of the rounds that forgets nothing and sees no context."""
-    notes = (spec.cell_by, spec.times, spec.beside, spec.reads)
+    notes = (spec.cell_by, spec.times, spec.beside)
     plain = not spec.contextual and spec.discount == 1 and set(notes) == {NO_NOTE}
     return plain and spec.shapes == (SINE, NO_CLOCK)
 
 
-def twin(bank: HypothesisBank, m: int, window: Window) -> Twin | None:
+def twin(bank: ModelBank, m: int, window: Window) -> Twin | None:
     """The one with a better period, if slot m has lived long and its phase has run away beyond
     chance."""
     spec = bank.spec(m)
@@ -76,7 +76,7 @@ def runaway(
     return float(v @ (window.y - w[:, 0] - u)) / information, math.sqrt(noise / information)
 
 
-def inherit(bank: HypothesisBank, elder: int, heir: int, found: Twin) -> None:
+def inherit(bank: ModelBank, elder: int, heir: int, found: Twin) -> None:
     """Seat the twin in slot `heir` with all that the elder learnt, turned about the centre."""
     arrays, before = bank.arrays, bank.spec(elder).periods[0]
     turned = 2 * math.pi * ((found.centre / found.spec.periods[0] - found.centre / before) % 1.0)
@@ -92,7 +92,7 @@ def inherit(bank: HypothesisBank, elder: int, heir: int, found: Twin) -> None:
     arrays.mat[arrays.mat_at[heir] :][: A.size] = (R @ A @ R.T).ravel()
 
 
-def _moments(bank: HypothesisBank, m: int) -> tuple[FloatArray, FloatArray]:
+def _moments(bank: ModelBank, m: int) -> tuple[FloatArray, FloatArray]:
     """A and eta of every arm; kernels keep A on the diagonal and above it."""
     arrays, n = bank.arrays, bank.layout.n_arms
     A = np.triu(arrays.mat[arrays.mat_at[m] :][: 9 * n].reshape(n, 3, 3))
@@ -100,6 +100,6 @@ def _moments(bank: HypothesisBank, m: int) -> tuple[FloatArray, FloatArray]:
     return A + np.triu(A, 1).transpose(0, 2, 1), eta.copy()
 
 
-def _weights(bank: HypothesisBank, m: int, A: FloatArray, eta: FloatArray) -> FloatArray:
+def _weights(bank: ModelBank, m: int, A: FloatArray, eta: FloatArray) -> FloatArray:
     precision = A + float(bank.arrays.ridge[m]) * np.eye(3)
     return np.asarray(np.linalg.solve(precision, eta[:, :, None])[:, :, 0])

@@ -11,20 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from tidepull.tide.jobs import Job, ranges
 from tidepull.tide.models import particles
-from tidepull.tide.models.family import Family, Filter, Layout, Told, Window
-from tidepull.tide.models.filters import (
-    RIDGE,
-    A,
-    B,
-    Blocks,
-    checked_arrays,
-    misled,
-)
-from tidepull.tide.models.held import Ready
+from tidepull.tide.models.family import Family, Filter, Finding, Layout, Window
+from tidepull.tide.models.filters import Blocks, ConjugateFilter
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.particles import NOBODY, Particles
-from tidepull.tide.models.slices import Pieces, ranges
 from tidepull.types import FloatArray, Snapshot
 
 _PARTICLES, _REGIMES = 40, 6
@@ -34,19 +26,15 @@ _MOST_ARMS, _LARGEST = 128, 4_000_000
 _SELDOM = 0.02
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _NUMBERS = ("one", "two", "three", "four", "five", "six")
-_FIXED = ("settings",)
-_LEARNT = tuple(name for name in Particles._fields if name not in _FIXED)
 
 
-class RegimeFilter:
+class RegimeFilter(ConjugateFilter):
     """Which regime rules now? Many stories of which one ruled when."""
 
-    family = "regimes"
+    family, fixed = "regimes", ("settings",)
 
     def __init__(self, blocks: Blocks, seed: int) -> None:
-        self._blocks = blocks
-        self.particles = _empty(blocks, seed)
-        self._ready = Ready()
+        super().__init__(blocks, _empty(blocks, seed))
 
     @property
     def words(self) -> str:
@@ -57,22 +45,18 @@ class RegimeFilter:
         """Log likelihood of the reward of round t, which is then learnt; NaN when that round is
         forgotten."""
         block = 0 if self._blocks.layout.shared else arm
-        return float(
-            particles.observe_held(
-                self._ready(self.particles), t, block, self._blocks.seen(x), y, binary
-            )
-        )
+        held, x = self._ready(self.arrays), self._blocks.seen(x)
+        return float(particles.observe_held(held, t, block, x, y, binary))
 
-    def live(self, window: Window, binary: bool) -> Pieces[FloatArray]:
+    def replay(self, window: Window, binary: bool) -> Job[FloatArray]:
         """Live through a window of past rounds; log likelihoods round by round."""
         scores = np.empty(len(window.t))
-        blocks = np.zeros_like(window.arm) if self._blocks.layout.shared else window.arm
-        x = np.ascontiguousarray(self._blocks.seen(window.x))
-        steps = self.particles.rounds.size * (20 + 2 * self._blocks.dim**2)
+        x, blocks = self._seen(window)
+        steps = self.arrays.rounds.size * (20 + 2 * self._blocks.dim**2)
         for start, stop, spent in ranges(len(scores), steps):
             part = slice(start, stop)
             particles.replay(
-                self.particles, window.t[part], blocks[part], x[part], window.y[part], binary, scores[part]
+                self.arrays, window.t[part], blocks[part], x[part], window.y[part], binary, scores[part]
             )  # fmt: skip
             yield spent
         return scores
@@ -80,42 +64,21 @@ class RegimeFilter:
     def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
         """One draw of every arm's expected reward in round t: a story, the regime in it, the
         weights."""
-        X, known = np.ascontiguousarray(self._blocks.seen(X)), self.particles
-        story, regime = particles.pick(known, t, rng.random())
-        if binary and self._blocks.dim == 1:
-            if regime == NOBODY:
-                return self._blocks.beta_draw(np.zeros(len(X)), np.zeros(len(X)), rng)
-            return self._blocks.beta_draw(known.n[story, regime], known.s[story, regime], rng)
-        means, errors, leverages = np.empty((3, len(X)))
-        if self._blocks.layout.shared:
-            z: FloatArray = rng.standard_normal(X.shape[1:])
-            particles.shared_outlook(known, story, regime, X, z, means, errors, leverages)
-        else:
-            particles.outlook(known, story, regime, X, means, leverages)
-            errors = np.sqrt(leverages) * rng.standard_normal(len(X))
-        return self._blocks.drawn(known.noise, (means, errors, leverages), rng)
+        story, regime = particles.pick(self.arrays, t, rng.random())
+        places = np.array([(story, regime, arm) for arm in range(len(X))])
+        return self._draw(places, X, binary, rng)
 
     def fresh(self, units: float | None) -> Filter:
-        """The same hypothesis that knows nothing; lam0 from the noise as it sees it now in new
-        units."""
-        made = RegimeFilter(self._blocks, int(self.particles.seed[0]))
-        noise = self.particles.noise
-        made.particles.noise[RIDGE] = (
-            noise[RIDGE] if units is None else self._blocks.ridge(units**2 * noise[B] / noise[A])
-        )
+        """The same model that knows nothing; lam0 from the noise as it sees it now in new units."""
+        made = RegimeFilter(self._blocks, int(self.arrays.seed[0]))
+        made._adopt_ridge(self, units)
         return made
 
-    def refresh_ridge(self) -> None:
-        """lam0 from the noise as it sees it now; with a context only `fresh` can do it."""
-        if not self._blocks.contextual:
-            noise = self.particles.noise
-            noise[RIDGE] = self._blocks.ridge(float(noise[B] / noise[A]))
-
-    def told(self, centre: float, spread: float) -> list[Told]:
+    def told(self, centre: float, spread: float) -> list[Finding]:
         """The present regime in the heaviest story: which of how many, how often seen, how long it
         stays, who comes next, and the mean rewards of arms in each. Regimes of less than a fiftieth
         of the rounds are not counted."""
-        ps, story = self.particles, int(np.argmax(self.particles.weight))
+        ps, story = self.arrays, int(np.argmax(self.arrays.weight))
         if ps.latest[0] == NOBODY:
             return []
         now, count = int(ps.now[story]), int(ps.known[story])
@@ -144,18 +107,12 @@ class RegimeFilter:
             "followed_by": moves.astype(int).tolist(),
             "means": [[None if np.isnan(v) else round(float(v), 4) for v in row] for row in levels],
         }
-        return [Told(words, facts)]
-
-    def snapshot(self) -> Snapshot:
-        """All that it learnt."""
-        return {name: getattr(self.particles, name).copy() for name in _LEARNT}
+        return [Finding(words, facts)]
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        most = self.particles.rounds.shape[1]
-        checked_arrays(
-            _LEARNT, snapshot, self.particles, {"now": (0, most - 1), "known": (0, most)}
-        )
+        most = self.arrays.rounds.shape[1]
+        self._restore(snapshot, {"now": (0, most - 1), "known": (0, most)})
 
 
 def _empty(blocks: Blocks, seed: int) -> Particles:
@@ -186,11 +143,11 @@ def _empty(blocks: Blocks, seed: int) -> Particles:
 
 
 def _filters(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
-    return [] if misled(layout) else _made(layout, prior, seed)
+    return [] if layout.mixed else _made(layout, prior, seed)
 
 
-def _on_trial(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
-    return _made(layout, prior, seed) if misled(layout) else []
+def _gated(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
+    return _made(layout, prior, seed) if layout.mixed else []
 
 
 def _made(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
@@ -209,5 +166,5 @@ FAMILY = Family(
     prior=0.01,
     colour="#b2182b",
     filters=_filters,
-    on_trial=_on_trial,
+    gated=_gated,
 )

@@ -24,15 +24,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidepull.tide.models.algebra import compiled, inlined, log_binary, log_student
+from tidepull.tide.models.algebra import compiled, inlined
+from tidepull.tide.models.filters import learn, likelihood, look
 from tidepull.tide.models.held import HeldArrays
-from tidepull.tide.models.inverse import (
-    begin_inverse,
-    draw_inverse,
-    learn_inverse,
-    weigh_inverse,
-    weigh_prior,
-)
 from tidepull.types import FloatArray, IntArray
 
 NOBODY = -1
@@ -108,56 +102,10 @@ def _begin(runs: Runs, c: int, t: int, moves: int) -> None:
         )
         runs.n[c, new, k], runs.s[c, new, k] = 0.0, 0.0
     for g in range(runs.hazards.shape[0]):
-        stays = (1 - runs.hazards[g]) ** moves
+        stays = math.pow(1 - runs.hazards[g], float(moves))
         for r in range(runs.start.shape[1]):
             runs.weight[c, g, r] *= stays
         runs.weight[c, g, new] = 1 - stays
-
-
-@inlined
-def _look(runs: Runs, c: int, r: int, k: int, x: FloatArray, v: FloatArray) -> tuple[float, float]:
-    """Mean and leverage of a block in run r; fills v with P x where there is a context."""
-    ridge = runs.noise[5]
-    d = x.shape[0]
-    if d == 1:
-        precision = ridge + (0.0 if r == NOBODY else runs.n[c, r, k])
-        return 0.0 if r == NOBODY else runs.s[c, r, k] / precision, 1 / precision
-    if r == NOBODY or runs.n[c, r, k] == 0.0:
-        return 0.0, weigh_prior(x, ridge, d, v)
-    mean, leverage = weigh_inverse(runs.mat[c, r, k], runs.vec[c, r, k], x, d, v)
-    return mean, leverage
-
-
-@inlined
-def _learn(
-    runs: Runs, c: int, r: int, k: int, y: float, mean: float, leverage: float, v: FloatArray
-) -> None:
-    """Take in a reward of which `_look` said mean, leverage and v; v is used up."""
-    d = v.shape[0]
-    if d > 1:
-        if runs.n[c, r, k] == 0.0:
-            begin_inverse(runs.mat[c, r, k], runs.vec[c, r, k], runs.noise[5], d)
-        learn_inverse(runs.mat[c, r, k], runs.vec[c, r, k], v, y - mean, leverage, d)
-    runs.n[c, r, k] += 1.0
-    runs.s[c, r, k] += y
-
-
-@inlined
-def _likelihood(
-    runs: Runs, c: int, r: int, k: int, y: float, binary: bool, mean: float, leverage: float, d: int
-) -> float:
-    """As the bank has it (`kernels.observe_one`); the likelihood itself where rewards are 0 or
-    1."""
-    score: float
-    if not binary:
-        score = log_student(y - mean, runs.noise[0], runs.noise[1] / runs.noise[0] * (1 + leverage))
-    elif d == 1:
-        n, s = runs.n[c, r, k], runs.s[c, r, k]
-        chance = (1 + 0.5 * (n + s)) / (2 + n)  # Beta-Bernoulli: successes are (n + s) / 2
-        score = chance if y > 0 else 1 - chance
-    else:
-        score = math.exp(log_binary(y, 0.5 * (1 + mean), leverage))
-    return score
 
 
 @inlined
@@ -208,11 +156,11 @@ def observe_one(
     top, awake = 0.0 if binary else -np.inf, False
     for r in range(runs.start.shape[1]):
         if runs.start[c, r] != NOBODY and runs.start[c, r] <= t:
-            mean, leverage = _look(runs, c, r, k, x, v)
-            scores[r] = _likelihood(runs, c, r, k, y, binary, mean, leverage, d)
-            errors[r] = (y - mean) ** 2 / (1 + leverage)
+            mean, leverage = look(runs, c, r, k, x, v)
+            scores[r] = likelihood(runs, c, r, k, y, binary, False, mean, leverage, d)
+            errors[r] = (y - mean) * (y - mean) / (1 + leverage)
             top, awake = top if binary else max(top, scores[r]), True
-            _learn(runs, c, r, k, y, mean, leverage, v)
+            learn(runs, c, r, k, y, mean, leverage, v)
     if not awake:
         return math.nan
     if not binary:
@@ -336,7 +284,8 @@ def pick(runs: Runs, t: int, curiosity: float, uniform: FloatArray, picked: IntA
         picked[c] = NOBODY
         if runs.latest[c] == NOBODY:
             continue
-        stays = 1 - curiosity * (1 - (1 - runs.hazards[g]) ** max(t - runs.latest[c], 0))
+        rest = float(max(t - runs.latest[c], 0))
+        stays = 1 - curiosity * (1 - math.pow(1 - runs.hazards[g], rest))
         left = uniform[1 + c]
         if left >= stays:
             continue
@@ -347,45 +296,3 @@ def pick(runs: Runs, t: int, curiosity: float, uniform: FloatArray, picked: IntA
                 left -= runs.weight[c, g, r]
                 if left < 0.0:
                     break
-
-
-@compiled
-def outlook(
-    runs: Runs,
-    picked: IntArray,
-    X: FloatArray,
-    together: bool,
-    means: FloatArray,
-    leverages: FloatArray,
-) -> None:
-    """Mean and leverage of every arm under the runs that were picked, where arms have blocks of
-    their own."""
-    v = np.empty(X.shape[1])
-    for arm in range(means.shape[0]):
-        c, k = (0, arm) if together else (arm, 0)
-        means[arm], leverages[arm] = _look(runs, c, picked[c], k, X[arm], v)
-
-
-@compiled
-def shared_outlook(
-    runs: Runs,
-    r: int,
-    X: FloatArray,
-    z: FloatArray,
-    means: FloatArray,
-    errors: FloatArray,
-    leverages: FloatArray,
-) -> None:
-    """Mean, error of one draw of the weights and leverage of every arm, where arms share a
-    block."""
-    d = X.shape[1]
-    v, error = np.empty(d), np.empty(d)
-    if r == NOBODY or runs.n[0, r, 0] == 0.0:
-        error[:] = z / math.sqrt(runs.noise[5])
-    else:
-        draw_inverse(runs.mat[0, r, 0], z, d, np.empty((d, d)), error)
-    for arm in range(means.shape[0]):
-        means[arm], leverages[arm] = _look(runs, 0, r, 0, X[arm], v)
-        errors[arm] = 0.0
-        for i in range(d):
-            errors[arm] += X[arm, i] * error[i]

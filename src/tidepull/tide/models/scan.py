@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from tidepull.tide.models.algebra import compiled
+from tidepull.tide.models.algebra import unordered
 from tidepull.tide.models.family import Rounds
 from tidepull.types import FloatArray, IntArray
 
@@ -40,7 +40,7 @@ def square_evidence(
     return evidence
 
 
-@compiled
+@unordered
 def _scan_sines(
     frequencies: FloatArray,
     t0: int,
@@ -79,7 +79,7 @@ def _scan_sines(
         evidence[f] = log_evidence(y, told, explained, volume)
 
 
-@compiled
+@unordered
 def solve3(row: FloatArray) -> tuple[float, float]:
     """eta' Lam^-1 eta and log |Lam| - 3 log lam0 of one block of three features."""
     u00 = math.sqrt(row[0] + RIDGE)
@@ -93,7 +93,7 @@ def solve3(row: FloatArray) -> tuple[float, float]:
     return z0 * z0 + z1 * z1 + z2 * z2, 2 * math.log(u00 * u11 * u22) - 3 * math.log(RIDGE)
 
 
-@compiled
+@unordered
 def _scan_squares(
     halves: FloatArray,
     offsets: FloatArray,
@@ -126,7 +126,7 @@ def _scan_squares(
         evidence[f] = log_evidence(y, told, explained, volume)
 
 
-@compiled
+@unordered
 def log_evidence(y: FloatArray, told: int, explained: float, volume: float) -> float:
     """log p(y) but for a constant; `told` rewards are known."""
     total = 0.0

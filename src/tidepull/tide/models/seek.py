@@ -9,15 +9,14 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
-import scipy.fft
 
+from tidepull.tide.jobs import Job, ranges
 from tidepull.tide.models.family import Layout, Rounds, Window
 from tidepull.tide.models.scan import RIDGE, log_evidence, sine_evidence, square_evidence
-from tidepull.tide.models.slices import Pieces, ranges
 from tidepull.tide.models.spectrum import sine_spectrum, square_table
 from tidepull.types import FloatArray
 
-Score: TypeAlias = Callable[[FloatArray, FloatArray], Pieces[FloatArray]]
+Score: TypeAlias = Callable[[FloatArray, FloatArray], Job[FloatArray]]
 """The evidence of square waves (half periods, offsets)."""
 
 MOST_RHYTHMS = 12
@@ -57,7 +56,7 @@ def _half_periods(n: int) -> list[int]:
     return whole + [round(h) for h in longer if n / 2 > 97]
 
 
-def best_sines(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[float]]:
+def best_sines(rounds: Rounds, n_arms: int, count: int) -> Job[list[float]]:
     """Periods at the highest peaks of the evidence over all frequencies, each climbed to its
     top."""
     if len(frequencies(len(rounds.y))) < 3:
@@ -82,7 +81,7 @@ def best_sines(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[float]]:
     return found
 
 
-def best_squares(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[tuple[float, float]]]:
+def best_squares(rounds: Rounds, n_arms: int, count: int) -> Job[list[tuple[float, float]]]:
     """The best pairs of half period and offset with distinct half periods, each improved by small
     moves."""
     halves, offsets = squares(len(rounds.y))
@@ -98,7 +97,7 @@ def best_squares(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[tuple[f
         if len(chosen) == count:
             break
 
-    def score(h: FloatArray, o: FloatArray) -> Pieces[FloatArray]:
+    def score(h: FloatArray, o: FloatArray) -> Job[FloatArray]:
         yield len(h) * len(rounds.y)
         return square_evidence(h, o, rounds, n_arms)
 
@@ -123,7 +122,7 @@ def neighbours(half: float, offset: float, centre: float, step: float) -> list[t
 
 def climb(
     half: float, offset: float, centre: float, score: Score, step: float | None = None
-) -> Pieces[tuple[float, float]]:
+) -> Job[tuple[float, float]]:
     """Small moves as long as they raise the score of (half period, offset), the first by `step`
     rounds."""
     best = float((yield from score(np.array([half]), np.array([offset])))[0])
@@ -165,8 +164,8 @@ def plain_evidence(rounds: Rounds) -> float:
 
 
 def climb_sine(
-    period: float, evidence: float, n: int, score: Callable[[FloatArray], Pieces[FloatArray]]
-) -> Pieces[tuple[float, float]]:
+    period: float, evidence: float, n: int, score: Callable[[FloatArray], Job[FloatArray]]
+) -> Job[tuple[float, float]]:
     """Move a frequency uphill, by steps from a third of 1/n down to a thousandth; the period and
     its evidence."""
     f, best, step = 1 / period, evidence, 0.3 / n
@@ -185,7 +184,7 @@ def climb_sine(
 
 def rhythms(
     window: Window, rounds: Rounds, layout: Layout, count: int
-) -> Pieces[list[tuple[float, float]]]:
+) -> Job[list[tuple[float, float]]]:
     """What swings in the products of reward and context (of each arm apart, unless arms share)."""
     span = len(rounds.y)
     row = window.t - rounds.t0
@@ -198,7 +197,7 @@ def rhythms(
     return (yield from spectral(moments, rounds.t0, count))
 
 
-def spectral(moments: FloatArray, t0: int, count: int) -> Pieces[list[tuple[float, float]]]:
+def spectral(moments: FloatArray, t0: int, count: int) -> Job[list[tuple[float, float]]]:
     """The strongest rhythms in moments v_t = y_t x_t (rounds x coordinates): periods, and the
     offsets of square waves of these periods.
 
@@ -212,7 +211,7 @@ def spectral(moments: FloatArray, t0: int, count: int) -> Pieces[list[tuple[floa
     power = np.zeros(len(frequency))
     for start, stop, spent in ranges(moments.shape[1], n * _STEPS_OF_FFT):
         # Single precision is enough to find a peak.
-        spectrum = scipy.fft.rfft(centred[:, start:stop].T.astype(np.float32), n=4 * n, axis=1)
+        spectrum = np.fft.rfft(centred[:, start:stop].T.astype(np.float32), n=4 * n, axis=1)
         power += np.sum(spectrum.real**2 + spectrum.imag**2, axis=0)
         yield spent
     power[(frequency < 1 / n) | (frequency > 1 / _SHORTEST)] = 0.0

@@ -1,34 +1,34 @@
-"""The seam between a hypothesis that a person understands and the row of numbers that the kernel
-reads.
+"""The specification of a linear model: the row of numbers that the kernel reads.
 
-Every hypothesis is a composition of up to two clocks, notes about the past and a discount. Its
-clocks run by the round, or by the user's time where a note says it. It says of a round t
+A model is a composition of up to two clocks, which run by the round, notes about the past and a
+discount. It says of a round t
 
     cell   which of finitely many regimes holds now (each regime has weights of its own), and
-    tau    features of time, tau[0] = 1 first.
+    tau    the basis of time, tau[0] = 1 first.
 
 The features of arm k are phi = tau (x) x_k, where x_k is the context's vector (1 first) or just
-(1), and behind them, where a hypothesis asks for it, one number that was noted of arm k.
+(1), and behind them, where a model asks for it, one number that was noted of arm k.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+import math
+from typing import NamedTuple
+
+import numpy as np
 
 from tidepull.tide.models.notes import Moment, columns
 from tidepull.types import FloatArray
 
-NO_CLOCK, SINE, SQUARE, ADDED_SINE, HARMONICS = 0, 1, 2, 3, 4
+NO_CLOCK, SINE, SQUARE, ADDED_SINE = 0, 1, 2, 3
 NO_NOTE = -1
 
 
 class Spec(NamedTuple):
-    """A hypothesis as numbers; `periods` of a square clock is the length of one of its two phases,
-    `offsets` of harmonics how many of them there are.
+    """A linear model as numbers; `periods` of a square clock is the length of one of its two phases.
 
-    Of the notes, column `cell_by` names a regime, column `times` multiplies tau by (1, note),
-    column `beside` comes behind the features of each arm, and column `reads` is what the clocks
-    show instead of the round.
+    Of the notes, column `cell_by` names a regime, column `times` multiplies tau by (1, note), and
+    column `beside` comes behind the features of each arm.
     """
 
     family: str
@@ -40,21 +40,19 @@ class Spec(NamedTuple):
     beside: int = NO_NOTE
     discount: float = 1.0
     contextual: bool = False
-    reads: int = NO_NOTE
 
     @property
     def width(self) -> int:
         """Length of tau."""
         width = 1
-        for shape, offset in zip(self.shapes, self.offsets, strict=True):
+        for shape in self.shapes:
             width = 3 * width if shape == SINE else width + 2 if shape == ADDED_SINE else width
-            width += 2 * int(offset) if shape == HARMONICS else 0
         return width * (1 if self.times == NO_NOTE else 2)
 
     @property
     def steady(self) -> bool:
         """Whether time does not count at all."""
-        unnoted = self.cell_by == self.times == self.beside == self.reads == NO_NOTE
+        unnoted = self.cell_by == self.times == self.beside == NO_NOTE
         return unnoted and self.shapes == (NO_CLOCK, NO_CLOCK) and self.discount == 1
 
     @property
@@ -80,20 +78,20 @@ class Spec(NamedTuple):
         squares = sum(shape == SQUARE for shape in self.shapes)
         return int(2**squares * self.noted_cells(n_arms))
 
-
-class Hypothesis(Protocol):
-    """One guess about what time is doing."""
-
-    @property
-    def family(self) -> str:
-        """The name of the family it belongs to."""
-
-    @property
-    def words(self) -> str:
-        """One line that a person understands."""
-
-    def spec(self) -> Spec:
-        """The same as numbers, for the kernel."""
-
     def locate(self, moment: Moment, n_arms: int) -> tuple[int, FloatArray]:
         """The cell and tau of a moment; the plain reference that the kernel is tested against."""
+        cell = 0
+        tau: FloatArray = np.ones(1)
+        for shape, period, offset in zip(self.shapes, self.periods, self.offsets, strict=True):
+            angle = 2 * math.pi * (moment.t / period % 1.0)
+            if shape == SINE:
+                tau = np.kron(tau, [1.0, math.cos(angle), math.sin(angle)])
+            elif shape == ADDED_SINE:
+                tau = np.append(tau, [math.cos(angle), math.sin(angle)])
+            elif shape == SQUARE:
+                cell = 2 * cell + math.floor((moment.t + offset) / period) % 2
+        if self.cell_by != NO_NOTE:
+            cell = cell * self.noted_cells(n_arms) + int(moment.notes[self.cell_by])
+        if self.times != NO_NOTE:
+            tau = np.kron(tau, [1.0, moment.notes[self.times]])
+        return cell, tau

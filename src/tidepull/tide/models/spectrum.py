@@ -16,10 +16,10 @@ import math
 
 import numpy as np
 
-from tidepull.tide.models.algebra import compiled
+from tidepull.tide.jobs import Job, ranges
+from tidepull.tide.models.algebra import unordered
 from tidepull.tide.models.family import Rounds
 from tidepull.tide.models.scan import A0, B0, RIDGE, log_evidence, solve3
-from tidepull.tide.models.slices import Pieces, ranges
 from tidepull.types import FloatArray, IntArray
 
 _STEPS_OF_AN_ARM = 40
@@ -27,7 +27,7 @@ _STEPS_OF_AN_ARM = 40
 _STEPS_OF_A_COLUMN = 3
 
 
-def sine_spectrum(rounds: Rounds, oversampling: int) -> Pieces[tuple[FloatArray, FloatArray]]:
+def sine_spectrum(rounds: Rounds, oversampling: int) -> Job[tuple[FloatArray, FloatArray]]:
     """Every frequency k / (oversampling n) from one turn of the window to (not including) n turns
     in n times `oversampling` rounds, and its evidence."""
     n = len(rounds.y)
@@ -46,7 +46,7 @@ def sine_spectrum(rounds: Rounds, oversampling: int) -> Pieces[tuple[FloatArray,
     return np.arange(first, first + len(evidence)) / size, evidence
 
 
-@compiled
+@unordered
 def _add_arms(
     counts: np.ndarray,
     sums: np.ndarray,
@@ -75,7 +75,7 @@ def _add_arms(
             volume[i] += log_det
 
 
-@compiled
+@unordered
 def _combine(
     y: FloatArray, told: int, explained: FloatArray, volume: FloatArray, evidence: FloatArray
 ) -> None:
@@ -83,7 +83,7 @@ def _combine(
         evidence[i] = log_evidence(y, told, explained[i], volume[i])
 
 
-def square_table(halves: FloatArray, offsets: FloatArray, rounds: Rounds) -> Pieces[FloatArray]:
+def square_table(halves: FloatArray, offsets: FloatArray, rounds: Rounds) -> Job[FloatArray]:
     """Evidence of two phases x arm for every pair of half period and offset."""
     n, played = len(rounds.y), np.unique(rounds.arm[rounds.arm >= 0])
     counts, sums = np.zeros((n + 1, len(played))), np.zeros((n + 1, len(played)))
@@ -104,7 +104,7 @@ def square_table(halves: FloatArray, offsets: FloatArray, rounds: Rounds) -> Pie
     return evidence
 
 
-@compiled
+@unordered
 def _add_phases(
     halves: FloatArray,
     offsets: FloatArray,
@@ -139,7 +139,7 @@ def _add_phases(
         evidence[f] = -(A0 + 0.5 * told) * math.log(b) - 0.5 * volume
 
 
-@compiled
+@unordered
 def left_over(
     tau: FloatArray, block: IntArray, arm: IntArray, y: FloatArray, blocks: int
 ) -> FloatArray:

@@ -30,16 +30,19 @@ it outlasts a day, rho^24. What will not be true tomorrow is used, and not explo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
 
 import numpy as np
-from scipy.special import gammaln
 
+from tidepull._internal.kernels import kernel
 from tidepull.state import Stateful
-from tidepull.types import FloatArray
+from tidepull.types import FloatArray, IntArray
 
 HOUR_SECONDS, DAY_SECONDS, WEEK_SECONDS = 3600.0, 86_400.0, 604_800.0
-_FIRST_MONDAY_SECONDS = 4 * DAY_SECONDS
+FIRST_MONDAY_SECONDS = 4 * DAY_SECONDS
 """1 January 1970 was a Thursday."""
 DAY_WAVES, WEEKEND_WAVES, WEEK_WAVES = 6, 2, 3
 """Harmonics of the day (the sixth is four hours long), of those apart on weekends, of the week."""
@@ -84,12 +87,7 @@ class Blocks:
 
     def place(self, block: str) -> slice:
         """The features of one block."""
-        start = 0
-        for name, size in self.sizes.items():
-            if name == block:
-                return slice(start, start + size)
-            start += size
-        raise KeyError(block)
+        return _places(self)[block]
 
     def features(self, time: float | None, z: FloatArray) -> FloatArray:
         """x at a time in seconds since 1970; without a time its features are 0.
@@ -97,19 +95,27 @@ class Blocks:
         >>> Blocks().features(None, np.empty(0)).sum()  # level and deviation
         np.float64(2.0)
         """
-        x = np.zeros(self.dim)
+        places = _places(self)
+        x = np.zeros(places["deviation"].stop)
         x[0] = x[-1] = 1.0
-        x[self.place("context")] = z
+        x[places["context"]] = z
         if time is None:
             return x
         day, weekend = waves(time, DAY_SECONDS, DAY_WAVES), is_weekend(time) - _WEEKEND_SHARE
-        x[self.place("day")] = day
-        x[self.place("weekend")] = weekend
-        x[self.place("weekend x day")] = weekend * day[: 2 * WEEKEND_WAVES]
-        x[self.place("week")] = waves(time, WEEK_SECONDS, WEEK_WAVES)
+        x[places["day"]] = day
+        x[places["weekend"]] = weekend
+        x[places["weekend x day"]] = weekend * day[: 2 * WEEKEND_WAVES]
+        x[places["week"]] = waves(time, WEEK_SECONDS, WEEK_WAVES)
         if self.crossed:
-            x[self.place("context x time")] = np.outer((weekend, day[0], day[1]), z).ravel()
+            x[places["context x time"]] = np.outer((weekend, day[0], day[1]), z).ravel()
         return x
+
+
+@cache
+def _places(blocks: Blocks) -> dict[str, slice]:
+    ends = list(accumulate(blocks.sizes.values()))
+    starts = [0, *ends[:-1]]
+    return dict(zip(blocks.sizes, map(slice, starts, ends), strict=True))
 
 
 def waves(time: float, period: float, count: int) -> FloatArray:
@@ -119,7 +125,9 @@ def waves(time: float, period: float, count: int) -> FloatArray:
     array([0., 1.])
     """
     angles = 2 * math.pi * (time / period % 1.0) * np.arange(1, count + 1)
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1).ravel()
+    pairs = np.empty((count, 2))
+    pairs[:, 0], pairs[:, 1] = np.cos(angles), np.sin(angles)
+    return pairs.ravel()
 
 
 def is_weekend(time: float) -> bool:
@@ -128,7 +136,7 @@ def is_weekend(time: float) -> bool:
     >>> is_weekend(0.0), is_weekend(2 * 86_400.0)  # Thursday, Saturday
     (False, True)
     """
-    return (time - _FIRST_MONDAY_SECONDS) // DAY_SECONDS % 7 >= 5
+    return (time - FIRST_MONDAY_SECONDS) // DAY_SECONDS % 7 >= 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +192,47 @@ def _wave_variances(count: int, most: int) -> FloatArray:
     return np.where(i <= count, 1 / i**2, 0.0)
 
 
+def _log_gamma_ratios(a: FloatArray) -> FloatArray:
+    """log Gamma(a + 1/2) - log Gamma(a)."""
+    return np.array([math.lgamma(each + 0.5) - math.lgamma(each) for each in a.tolist()])
+
+
+def _subtract_in_numpy(cov: FloatArray, block: int, left: FloatArray, right: FloatArray) -> None:
+    cov[:, block] -= left[:, :, None] * right[:, None, :]
+
+
+@kernel(until_compiled=_subtract_in_numpy, nogil=True)
+def subtract_products(cov: FloatArray, block: int, left: FloatArray, right: FloatArray) -> None:
+    """Subtract left_m right_m' from the covariance that a block has in model m, for every m."""
+    for m in range(left.shape[0]):
+        for i in range(left.shape[1]):
+            factor = left[m, i]
+            if factor != 0.0:  # coefficients that the model does not have
+                for j in range(right.shape[1]):
+                    cov[m, block, i, j] -= factor * right[m, j]
+
+
+def _forms_in_numpy(cov: FloatArray, ms: IntArray, rows: FloatArray, _: FloatArray) -> FloatArray:
+    pairs = zip(ms, rows, strict=True)
+    return np.array([np.einsum("kd,kde,ke->k", row, cov[m], row) for m, row in pairs])
+
+
+@kernel(until_compiled=_forms_in_numpy, nogil=True)
+def quadratic_forms(cov: FloatArray, ms: IntArray, rows: FloatArray, v: FloatArray) -> FloatArray:
+    """x'C x of every arm under several models, in the order of NumPy's sums; v is 0 where a model
+    has no coefficient."""
+    forms = np.zeros(rows.shape[:2])
+    for n in range(len(ms)):
+        present = np.flatnonzero(v[ms[n]])
+        for k in range(rows.shape[1]):
+            total = 0.0
+            for i in present:
+                for j in present:
+                    total += rows[n, k, i] * cov[ms[n], k, i, j] * rows[n, k, j]
+            forms[n, k] = total
+    return forms
+
+
 class StructuralModels(Stateful):
     """Structures of one linear state-space model, filtered side by side.
 
@@ -199,27 +248,33 @@ class StructuralModels(Stateful):
         Number of weight vectors of each model.
     """
 
-    state = ("mean", "cov", "clock", "a", "b")
+    state = ("mean", "cov", "clock", "is_met", "a", "b")
+    variances: FloatArray
+    """Prior variances of all coefficients (columns) under each model."""
 
     def __init__(self, structures: list[ModelStructure], blocks: Blocks, n_blocks: int) -> None:
         count, d = len(structures), blocks.dim
-        self._v = np.array([structure.variances(blocks) for structure in structures])
+        self.variances = self._v = np.array([one.variances(blocks) for one in structures])
         self._rho = np.ones((count, d))
         self._rho[:, -1] = [structure.persistence for structure in structures]
         self._mean, self._cov = np.zeros((count, n_blocks, d)), np.zeros((count, n_blocks, d, d))
         self._clock = np.zeros(n_blocks)
-        self._a, self._b = np.empty(count), np.empty(count)
-        self.reset()
+        self._is_met = np.zeros(n_blocks, bool)  # before its first reward a block has its prior
+        self._a, self._b = np.full(count, _NOISE_A), np.full(count, _NOISE_B)
+        self._present = np.count_nonzero(self._v > 0, axis=1).tolist()
+        self.n_blocks = n_blocks
 
     def __len__(self) -> int:
         return len(self._v)
 
-    def reset(self) -> None:
-        """Forget everything."""
-        self._mean[:] = 0.0
-        self._cov[:] = (self._v[:, :, None] * np.eye(self._v.shape[1]))[:, None]
-        self._clock[:] = 0.0
-        self._a[:], self._b[:] = _NOISE_A, _NOISE_B
+    def present(self, m: int) -> int:
+        """Number of coefficients that model m has."""
+        return int(self._present[m])
+
+    def noises(self, ms: Sequence[int]) -> FloatArray:
+        """s2 of several models."""
+        noises: FloatArray = self._b[ms] / self._a[ms]
+        return noises
 
     def noise(self, m: int) -> float:
         """s2 of model m."""
@@ -248,6 +303,7 @@ class StructuralModels(Stateful):
         array of shape (n_models,)
             Log likelihoods.
         """
+        self._meet(block)
         mean, cov = self._mean[:, block], self._cov[:, block]
         elapsed = now - self._clock[block]
         self._predict(mean, cov, max(0.0, elapsed))
@@ -259,8 +315,14 @@ class StructuralModels(Stateful):
         scores, noise = self._scores(y, error, q, binary)
         gain_over = gain / (q + noise)[:, None]
         mean += gain_over * error[:, None]
-        cov -= gain_over[:, :, None] * gain[:, None, :]
+        subtract_products(self._cov, block, gain_over, gain)
         return scores
+
+    def _meet(self, block: int) -> None:
+        """Write down the prior of a block of which nothing is known."""
+        if not self._is_met[block]:
+            np.einsum("mdd->md", self._cov[:, block])[:] = self._v
+            self._is_met[block] = True
 
     def _at(self, x: FloatArray, ago: float) -> tuple[FloatArray, FloatArray]:
         """Features for the present weights of a reward that was decided some hours ago, and the
@@ -290,7 +352,7 @@ class StructuralModels(Stateful):
         noise = self._b / self._a
         scale, a = q + noise, self._a.copy()
         scores = (
-            gammaln(a + 0.5) - gammaln(a) - 0.5 * np.log(2 * math.pi * a * scale)
+            _log_gamma_ratios(a) - 0.5 * np.log(2 * math.pi * a * scale)
             - (a + 0.5) * np.log1p(error**2 / (2 * a * scale))
         )  # fmt: skip
         h = _NOISE_MEMORY
@@ -321,14 +383,43 @@ class StructuralModels(Stateful):
         means = np.einsum("kd,kd->k", rows, self._mean[m])
         rows[:, -1] *= lasting
         variances = np.einsum("kd,kde,ke->k", rows, self._cov[m], rows)
+        variances += np.where(self._is_met, 0.0, rows**2 @ self._v[m])
         return means, variances + (lasting * X[:, -1]) ** 2 * self._v[m, -1] * (1 - f * f)
 
-    def prior(self, m: int, X: FloatArray) -> FloatArray:
-        """Variances of x'w of every row before anything is known, of which draws explore: of the
-        deviation as much as outlasts a day."""
-        v = self._v[m].copy()
-        v[-1] *= self._rho[m, -1] ** (2 * LASTING_HOURS)
-        return np.asarray(X**2 @ v)
+    def posterior(self, m: int, now: float) -> tuple[FloatArray, FloatArray]:
+        """Means and covariances of every block of weights under model m at a time; of a block of
+        which nothing is known those of the prior. Coefficients that the model has not are 0."""
+        f = self._rho[m, -1] ** np.maximum(0.0, now - self._clock)
+        mean, cov = self._mean[m].copy(), self._cov[m].copy()
+        cov[~self._is_met] = np.diag(self._v[m])
+        mean[:, -1] *= f
+        cov[:, -1, :] *= f[:, None]
+        cov[:, :, -1] *= f[:, None]
+        cov[:, -1, -1] += self._v[m, -1] * (1 - f * f)
+        return mean, cov
+
+    def outlooks(
+        self, ms: Sequence[int], X: FloatArray, now: float, *, lasting_hours: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """The outlook of several models, one a row."""
+        f = self._rho[ms, -1, None] ** np.maximum(0.0, now - self._clock)
+        lasting = np.array([[self._rho[m, -1] ** lasting_hours] for m in ms])
+        rows = np.tile(X, (len(ms), 1, 1))
+        rows[:, :, -1] *= f
+        means = np.einsum("mkd,mkd->mk", rows, self._mean[ms])
+        rows[:, :, -1] *= lasting
+        variances = quadratic_forms(self._cov, np.array(ms), rows, self._v)
+        if not self._is_met.all():
+            priors = [row**2 @ self._v[m] for m, row in zip(ms, rows, strict=True)]
+            variances += np.where(self._is_met, 0.0, priors)
+        return means, variances + (lasting * X[:, -1]) ** 2 * self._v[ms, -1, None] * (1 - f * f)
+
+    def priors(self, ms: Sequence[int], X: FloatArray) -> FloatArray:
+        """Variances of x'w of every arm before anything is known, a model a row, of which draws
+        explore: of the deviation as much as outlasts a day."""
+        v, squares = self._v[ms], X**2
+        v[:, -1] *= [self._rho[m, -1] ** (2 * LASTING_HOURS) for m in ms]
+        return np.array([squares @ row for row in v])
 
     def weights(self, m: int, now: float) -> FloatArray:
         """The mean of the one weight vector of model m, where all arms share it."""
@@ -336,11 +427,10 @@ class StructuralModels(Stateful):
         mean[-1] *= self._rho[m, -1] ** max(0.0, now - self._clock[0])
         return mean
 
-    def sample_errors(
-        self, m: int, X: FloatArray, now: float, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray]:
-        """Errors of x'w of every arm under one draw of the weight vector that all arms share, and
-        their variances; of the deviation as much as outlasts a day."""
+    def error_widths(self, m: int, X: FloatArray, now: float) -> FloatArray:
+        """L of the errors L z of x'w of every arm, z standard normal, where all arms share a weight
+        vector; of the deviation as much as outlasts a day."""
+        self._meet(0)
         cov = self._cov[m, 0].copy()
         rho, v = self._rho[m, -1], self._v[m, -1]
         f = rho ** max(0.0, now - self._clock[0])
@@ -351,5 +441,5 @@ class StructuralModels(Stateful):
         factor = np.linalg.cholesky(cov[np.ix_(present, present)] + 1e-12 * np.eye(len(present)))
         rows = X.copy()
         rows[:, -1] *= rho**LASTING_HOURS
-        widths = rows[:, present] @ factor
-        return widths @ rng.standard_normal(len(present)), np.einsum("kd,kd->k", widths, widths)
+        widths: FloatArray = rows[:, present] @ factor
+        return widths

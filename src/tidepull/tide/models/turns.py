@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from tidepull.tide.models import turning
+from tidepull.state import Stateful
+from tidepull.tide.jobs import Job
+from tidepull.tide.models.algebra import compiled
 from tidepull.tide.models.family import Family, Layout, Pool, fixed
 from tidepull.tide.models.notes import Moment, Past, column
-from tidepull.tide.models.slices import Pieces
 from tidepull.tide.models.spec import Spec
-from tidepull.types import FloatArray, Snapshot
+from tidepull.types import FloatArray, IntArray, Snapshot
 
-column("unused")
-"""Agents' snapshots name columns by their place, and one stood here."""
 BELIEF = column("belief in the arm's turn", each_arm=True)
 SCALE = 3.0
 """The prior standard deviation of a belief's weight is so many times that of another weight."""
@@ -31,27 +30,9 @@ _FARTHEST = 64
 """After so many moves without news a chain has all but forgotten where it was."""
 
 
-@dataclass(frozen=True)
-class Turns:
+def turns(contextual: bool = False) -> Spec:
     """tau = (1), and behind the features of an arm the belief that it is its turn."""
-
-    contextual: bool = False
-    family = "turns"
-
-    @property
-    def words(self) -> str:
-        """One line that a person understands."""
-        return "arms take turns, each for a while" + (
-            ", with the context" if self.contextual else ""
-        )
-
-    def spec(self) -> Spec:
-        """The same as numbers."""
-        return Spec(self.family, beside=BELIEF.index, contextual=self.contextual)
-
-    def locate(self, moment: Moment, n_arms: int) -> tuple[int, FloatArray]:
-        """There is one cell."""
-        return 0, np.ones(1)
+    return Spec("turns", beside=BELIEF.index, contextual=contextual)
 
 
 class _Ahead(NamedTuple):
@@ -63,7 +44,7 @@ class _Ahead(NamedTuple):
     beliefs: FloatArray
 
 
-class TurnFilter:
+class TurnFilter(Stateful):
     """Whose turn is it? The forward recursion of a hidden Markov chain over arms, learnt as it
     goes.
 
@@ -76,6 +57,8 @@ class TurnFilter:
     "the right arm never pays" would explain everything: there is a chain for each of three answers,
     weighed by how well they predicted.
     """
+
+    state = ("moves", "evidence", "clear", "now", "beliefs")
 
     def __init__(self, n_arms: int) -> None:
         self._moves0 = np.full((n_arms, n_arms), _LEAVES / max(n_arms - 1, 1))
@@ -119,26 +102,14 @@ class TurnFilter:
             self._now = np.einsum("ci,cij->cj", self._now, self._chances())
         told = self._right if success else 1 - self._right
         self.beliefs = np.empty_like(self.beliefs)
-        turning.take_in(
+        _take_in(
             arm, told, self._now, self._moves, self._moves0, self._evidence, self._clear, _MEMORY, _CLEAR,
             self.beliefs,
         )  # fmt: skip
 
-    def snapshot(self) -> Snapshot:
-        """Counts of moves, evidence of the chains, and where each believes to be."""
-        return {
-            "moves": self._moves.copy(),
-            "evidence": self._evidence.copy(),
-            "clear": self._clear.copy(),
-            "now": self._now.copy(),
-            "beliefs": self.beliefs.copy(),
-        }
-
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        self._moves, self._evidence = np.array(snapshot["moves"]), np.array(snapshot["evidence"])
-        self._clear = np.array(snapshot["clear"])
-        self._now, self.beliefs = np.array(snapshot["now"]), np.array(snapshot["beliefs"])
+        super().restore(snapshot)
         self._ahead = None
 
     def _mixed(self, chains: FloatArray) -> FloatArray:
@@ -150,10 +121,74 @@ class TurnFilter:
         return np.asarray(self._moves / self._moves.sum(axis=2, keepdims=True))
 
 
-class TurnsMemory:
+@compiled
+def _take_in(
+    arm: int,
+    told: FloatArray,
+    now: FloatArray,
+    moves: FloatArray,
+    moves0: FloatArray,
+    evidence: FloatArray,
+    clear: IntArray,
+    memory: float,
+    threshold: float,
+    beliefs: FloatArray,
+) -> None:
+    """Every chain c takes in a round in which `arm` did what its turn would make likely with chance
+    told[c]; then all look one move ahead (`beliefs`). Two passes over moves, of the order of arms
+    squared."""
+    chains, n = now.shape
+    ahead = np.zeros((chains, n))
+    for c in range(chains):
+        joint = np.zeros(n)
+        for i in range(n):
+            share = 0.0
+            for j in range(n):
+                share += moves[c, i, j]
+            share = now[c, i] / share
+            for j in range(n):
+                joint[j] += share * moves[c, i, j]
+        total = 0.0
+        for j in range(n):
+            joint[j] *= told[c] if j == arm else 1 - told[c]
+            total += joint[j]
+        evidence[c] = memory * evidence[c] + math.log(total)
+        turn = 0
+        for j in range(n):
+            now[c, j] = joint[j] / total
+            if now[c, j] > now[c, turn]:
+                turn = j
+        for i in range(n):
+            for j in range(n):
+                moves[c, i, j] += (1 - memory) * (moves0[i, j] - moves[c, i, j])
+        if now[c, turn] > threshold:
+            if clear[c] >= 0:
+                moves[c, clear[c], turn] += 1
+            clear[c] = turn
+        for i in range(n):
+            share = 0.0
+            for j in range(n):
+                share += moves[c, i, j]
+            share = now[c, i] / share
+            for j in range(n):
+                ahead[c, j] += share * moves[c, i, j]
+    top, total = evidence.max(), 0.0
+    beliefs[:] = 0.0
+    for c in range(chains):
+        weight = math.exp(evidence[c] - top)
+        total += weight
+        for j in range(n):
+            beliefs[j] += weight * ahead[c, j]
+    for j in range(n):
+        beliefs[j] /= total
+
+
+class TurnsMemory(Stateful):
     """The filter in the order of decisions: a reward that comes after that of a later round tells
     the filter nothing (it speaks of a turn that may be over), and rounds without a reward yet are
     moves without news."""
+
+    state = ("filter", "latest")
 
     def __init__(self, n_arms: int) -> None:
         self._filter = TurnFilter(n_arms)
@@ -170,7 +205,7 @@ class TurnsMemory:
             self._filter.add(arm, success, t - self._latest)
             self._latest = t
 
-    def rewrite(self, past: Past, notes: FloatArray) -> Pieces[None]:
+    def rewrite(self, past: Past, notes: FloatArray) -> Job[None]:
         """Start anew, live through the past, and note the beliefs that would have been held."""
         self._filter.reset()
         self._latest = int(past.t.min()) - 1
@@ -190,20 +225,15 @@ class TurnsMemory:
             if came < len(past.t):
                 self.add(int(past.t[came]), int(past.arm[came]), 0.0, bool(past.success[came]))
 
-    def snapshot(self) -> Snapshot:
-        """The filter and the latest round it knows."""
-        return {"filter": self._filter.snapshot(), "latest": self._latest}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
-        self._filter.restore(snapshot["filter"])
-        self._latest = int(snapshot["latest"])
-
 
 def _pools(layout: Layout, contextual: bool) -> list[Pool]:
     if layout.shared or layout.n_arms > _MOST_ARMS:
         return []
-    return fixed(layout, Turns(contextual))
+    return fixed(layout, turns(contextual))
+
+
+def _describe(spec: Spec) -> str:
+    return "arms take turns, each for a while" + (", with the context" if spec.contextual else "")
 
 
 FAMILY = Family(
@@ -212,6 +242,6 @@ FAMILY = Family(
     prior=0.02,
     colour="#6a3d9a",
     pools=_pools,
-    named=lambda spec: Turns(spec.contextual),
+    describe=_describe,
     memory=TurnsMemory,
 )

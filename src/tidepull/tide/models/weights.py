@@ -12,15 +12,6 @@ from tidepull.types import FloatArray, IntArray
 
 
 @compiled
-def any_nan(scores: FloatArray) -> bool:
-    """Whether somebody said nothing."""
-    found = False
-    for score in scores:
-        found |= math.isnan(score)
-    return found
-
-
-@compiled
 def fill_in(log_weights: FloatArray, scores: FloatArray) -> None:
     """Who said nothing (NaN) is taken to have predicted as the others did together."""
     top, silent = -np.inf, False
@@ -44,9 +35,11 @@ def fill_in(log_weights: FloatArray, scores: FloatArray) -> None:
 
 @compiled
 def pick(log_weights: FloatArray, resting: IntArray, place: float) -> int:
-    """The first hypothesis up to which more than a share `place` (from 0 to 1) of the weight of all
+    """The first model up to which more than a share `place` (from 0 to 1) of the weight of all
     that do not rest lies."""
-    weights = np.exp(log_weights)
+    weights = np.empty_like(log_weights)
+    for m in range(weights.shape[0]):
+        weights[m] = math.exp(log_weights[m])
     weights[resting] = 0.0
     total, last = 0.0, 0
     for m in range(weights.shape[0]):

@@ -11,21 +11,17 @@ from scipy import stats
 
 from tests.unit.tide.models.test_kernels import EVERY, N_ARMS, Q, make, rounds
 from tidepull.errors import SnapshotError
+from tidepull.tide.jobs import finish
 from tidepull.tide.models import algebra, kernels
-from tidepull.tide.models.bank import HypothesisBank
-from tidepull.tide.models.discounted import Discounted
+from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.families import describe
 from tidepull.tide.models.family import Layout, Window
-from tidepull.tide.models.fourier import Fourier
-from tidepull.tide.models.last_event import LAST_ARM, LAST_REWARD, LastEvent
-from tidepull.tide.models.last_success import LastSuccess
+from tidepull.tide.models.lagged import LAST_ARM, LAST_REWARD, last_event, last_success
+from tidepull.tide.models.linear import discounted, fourier, seasons, square, stationary
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import Moment, blank
-from tidepull.tide.models.seasons import Seasons
-from tidepull.tide.models.slices import finished
-from tidepull.tide.models.spec import Hypothesis, Spec
-from tidepull.tide.models.square import Square
-from tidepull.tide.models.stationary import Stationary
-from tidepull.tide.models.turns import BELIEF, Turns
+from tidepull.tide.models.spec import Spec
+from tidepull.tide.models.turns import BELIEF, turns
 from tidepull.tide.models.weights import reweigh
 from tidepull.types import FloatArray
 
@@ -53,10 +49,10 @@ class Given:
 
 
 def dense(
-    hypothesis: Hypothesis, bank: HypothesisBank, now: Moment, shared: bool, seen: list[Any]
+    hypothesis: Spec, bank: ModelBank, now: Moment, shared: bool, seen: list[Any]
 ) -> list[tuple[Any, Any, Any]]:
     """phi, Lam and eta of every arm from the whole history."""
-    spec, found = hypothesis.spec(), []
+    spec, found = hypothesis, []
     for k in range(N_ARMS):
         cell, tau = hypothesis.locate(now, N_ARMS)
         phi = np.kron(tau, X[k]) if spec.contextual else tau
@@ -74,23 +70,23 @@ def dense(
 
 
 def taught(
-    hypothesis: Hypothesis, shared: bool, order: list[int] | None = None
-) -> tuple[HypothesisBank, list[Any], Moment]:
+    hypothesis: Spec, shared: bool, order: list[int] | None = None
+) -> tuple[ModelBank, list[Any], Moment]:
     """A bank that learnt some rounds (in that order), and what it was taught."""
     bank, seen, given = make([hypothesis], shared), [], rounds(15, seed=2)
     for i in order or range(14):
         moment, arm, x, y = given[i]
         bank.observe(moment, arm, x, y, binary=False)
         cell, tau = hypothesis.locate(moment, N_ARMS)
-        phi = np.kron(tau, x) if hypothesis.spec().contextual else tau
-        if hypothesis.spec().beside == BELIEF.index:
+        phi = np.kron(tau, x) if hypothesis.contextual else tau
+        if hypothesis.beside == BELIEF.index:
             phi = np.append(phi, moment.each[BELIEF.index, arm])
         seen.append((moment.t, (cell, 0 if shared else arm), phi, y))
     return bank, seen, given[14][0]
 
 
-@pytest.mark.parametrize("hypothesis", EVERY, ids=lambda h: h.words)
-def test_outlook_of_every_arm_equals_dense_algebra(hypothesis: Hypothesis) -> None:
+@pytest.mark.parametrize("hypothesis", EVERY, ids=describe)
+def test_outlook_of_every_arm_equals_dense_algebra(hypothesis: Spec) -> None:
     bank, seen, now = taught(hypothesis, shared=False)
     means, leverages = bank.outlook(0, now, X)
     for k, (phi, lam, eta) in enumerate(dense(hypothesis, bank, now, False, seen)):
@@ -100,12 +96,12 @@ def test_outlook_of_every_arm_equals_dense_algebra(hypothesis: Hypothesis) -> No
 
 @pytest.mark.parametrize(
     "hypothesis",
-    [Stationary(True), Discounted(0.9, True), Fourier(6.0), Square(3.0, 1.0, contextual=True)],
-    ids=lambda h: h.words,
+    [stationary(True), discounted(0.9, True), fourier(6.0), square(3.0, 1.0, contextual=True)],
+    ids=describe,
 )
-def test_shared_draw_moves_by_the_noise_as_the_posterior_is_wide(hypothesis: Hypothesis) -> None:
+def test_shared_draw_moves_by_the_noise_as_the_posterior_is_wide(hypothesis: Spec) -> None:
     bank, seen, now = taught(hypothesis, shared=True)
-    d = bank.layout.dim(hypothesis.spec())
+    d = bank.layout.dim(hypothesis)
 
     def drawn(noise: FloatArray) -> FloatArray:
         draws = np.empty(N_ARMS)
@@ -122,7 +118,7 @@ def test_shared_draw_moves_by_the_noise_as_the_posterior_is_wide(hypothesis: Hyp
 
 @pytest.mark.parametrize("contextual", [False, True])
 def test_draw_is_as_wide_as_noise_and_boldness_say(contextual: bool) -> None:
-    bank, _, now = taught(Fourier(6.0, contextual=contextual), shared=False)
+    bank, _, now = taught(fourier(6.0, contextual=contextual), shared=False)
     normals, gamma = np.array([1.0, -2.0, 0.5]), 2.5
     means, leverages = bank.outlook(0, now, X)
     std = math.sqrt(bank.arrays.b[0] / gamma) * (0.5 if contextual else 1.0)
@@ -133,7 +129,7 @@ def test_draw_is_as_wide_as_noise_and_boldness_say(contextual: bool) -> None:
 
 
 def test_shared_draws_are_as_wide_as_noise_and_boldness_say() -> None:
-    bank, _, now = taught(Stationary(contextual=True), shared=True)
+    bank, _, now = taught(stationary(contextual=True), shared=True)
     normals, gamma = np.array([1.0, -2.0, 0.5, 0.25]), 2.5
     expected = np.empty(N_ARMS)
     std = 0.5 * math.sqrt(bank.arrays.b[0] / gamma)
@@ -144,7 +140,7 @@ def test_shared_draws_are_as_wide_as_noise_and_boldness_say() -> None:
 
 def test_counts_of_successes_and_failures_are_those_of_each_arm_and_phase() -> None:
     """Arm 0 wins in one phase and loses in the other; arm 1 the other way round, twice as often."""
-    for hypothesis, g in ((Square(2.0), 1.0), (Square(2.0, discount=0.5), 0.5)):
+    for hypothesis, g in ((square(2.0), 1.0), (square(2.0, discount=0.5), 0.5)):
         bank = make([hypothesis])
         played = [
             (0, 1.0),
@@ -162,13 +158,13 @@ def test_counts_of_successes_and_failures_are_those_of_each_arm_and_phase() -> N
             expected[t // 2 % 2, arm, int(y < 0)] += g ** (9 - t)
         won, lost = np.empty(N_ARMS), np.empty(N_ARMS)
         now = blank(9, N_ARMS)
-        kernels.counts(bank.arrays, 0, 9, now.notes, won, lost)
+        kernels._counts(bank.arrays, 0, 9, now.notes, won, lost, np.empty(kernels.MAX_WIDTH))
         np.testing.assert_allclose(won, expected[0, :, 0])
         np.testing.assert_allclose(lost, expected[0, :, 1])
 
 
 def test_binary_draws_follow_the_counts() -> None:
-    bank = make([Stationary()])
+    bank = make([stationary()])
     for t in range(40):
         bank.observe(blank(t, N_ARMS), t % 2, np.ones(Q), 1.0 if t % 2 else -1.0, binary=True)
     rng = np.random.default_rng(0)
@@ -179,10 +175,10 @@ def test_binary_draws_follow_the_counts() -> None:
 
 @pytest.mark.parametrize(
     "hypothesis",
-    [Discounted(0.8), Discounted(0.9, True), Fourier(5.0, 0.95), Stationary(True)],
-    ids=lambda h: h.words,
+    [discounted(0.8), discounted(0.9, True), fourier(5.0, 0.95), stationary(True)],
+    ids=describe,
 )
-def test_rewards_that_come_out_of_order_count_from_their_own_rounds(hypothesis: Hypothesis) -> None:
+def test_rewards_that_come_out_of_order_count_from_their_own_rounds(hypothesis: Spec) -> None:
     bank, seen, now = taught(hypothesis, False, [3, 0, 7, 5, 1, 2, 13, 6, 4, 12, 8, 9])
     means, leverages = bank.outlook(0, now, X)
     for k, (phi, lam, eta) in enumerate(dense(hypothesis, bank, now, False, seen)):
@@ -193,14 +189,14 @@ def test_rewards_that_come_out_of_order_count_from_their_own_rounds(hypothesis: 
 @pytest.mark.parametrize(
     ("hypothesis", "column"),
     [
-        (LastEvent(), LAST_ARM.index),
-        (LastEvent(), LAST_REWARD.index),
-        (LastSuccess(), None),
-        (Turns(), None),
+        (last_event(), LAST_ARM.index),
+        (last_event(), LAST_REWARD.index),
+        (last_success(), None),
+        (turns(), None),
     ],
 )
 def test_hypothesis_says_and_learns_nothing_when_its_note_is_forgotten(
-    hypothesis: Hypothesis, column: int | None
+    hypothesis: Spec, column: int | None
 ) -> None:
     bank, _, now = taught(hypothesis, shared=False)
     notes, each = now.notes.copy(), now.each.copy()
@@ -217,14 +213,14 @@ def test_hypothesis_says_and_learns_nothing_when_its_note_is_forgotten(
 
 
 def test_hypothesis_that_asks_for_no_note_is_not_disturbed_by_forgotten_ones() -> None:
-    bank, _, now = taught(Fourier(6.0), shared=False)
+    bank, _, now = taught(fourier(6.0), shared=False)
     now.notes[:], now.each[:] = np.nan, np.nan
     assert math.isfinite(bank.observe(now, 1, X[1], 0.5, binary=False)[0])
 
 
 def test_two_arms_have_blocks_of_their_own() -> None:
-    bank = HypothesisBank(Layout(2, 1, False), [[Stationary().spec()]], NoisePrior())
-    bank.assign(0, Stationary().spec())
+    bank = ModelBank(Layout(2, 1, False), [[stationary()]], NoisePrior())
+    bank.assign(0, stationary())
     for t in range(20):
         bank.observe(blank(t, 2), t % 2, np.ones(1), 1.0 if t % 2 else -1.0, binary=False)
     means, _ = bank.outlook(0, blank(20, 2), np.ones((2, 1)))
@@ -232,8 +228,8 @@ def test_two_arms_have_blocks_of_their_own() -> None:
 
 
 def test_empty_slots_score_nothing() -> None:
-    bank = HypothesisBank(Layout(N_ARMS, Q, False), [[Stationary().spec()]] * 2, NoisePrior())
-    bank.assign(1, Stationary().spec())
+    bank = ModelBank(Layout(N_ARMS, Q, False), [[stationary()]] * 2, NoisePrior())
+    bank.assign(1, stationary())
     scores = bank.observe(blank(0, N_ARMS), 0, X[0], 0.5, binary=False)
     assert scores[0] == -math.inf
     assert math.isfinite(scores[1])
@@ -296,7 +292,7 @@ def test_weights_survive_rewards_that_nobody_expected() -> None:
 
 
 def test_noise_is_learnt_with_the_memory_that_all_share() -> None:
-    bank = make([Stationary(), Discounted(0.5)], memory=0.9)
+    bank = make([stationary(), discounted(0.5)], memory=0.9)
     a, b = 1.0, np.array([0.1, 0.1])
     ridge = bank.arrays.ridge.copy()
     n, s, last = np.zeros(2), np.zeros(2), 0
@@ -317,11 +313,11 @@ def test_ridge_follows_the_noise_within_bounds_and_the_width_of_the_prior() -> N
     noise, own = np.array([0.04, 0.04, 1e-9, 50.0]), np.array([False, True, False, False])
     np.testing.assert_allclose(prior.ridge(noise, own), [0.04, 0.04 / 0.49, 0.003, 1.0])
     for shared in (False, True):
-        bank = make([Stationary(), Stationary(contextual=True)], shared)
+        bank = make([stationary(), stationary(contextual=True)], shared)
         tau2 = np.array([1.0, 1.0 if shared else 0.49])
         np.testing.assert_allclose(bank.arrays.ridge, 0.1 / tau2)
         assert [bank.assumed_noise(m) for m in range(2)] == pytest.approx([0.1, 0.1])
-        bank.assign(1, Stationary(contextual=True).spec(), noise=0.2)
+        bank.assign(1, stationary(contextual=True), noise=0.2)
         np.testing.assert_allclose(bank.arrays.ridge, np.array([0.1, 0.2]) / tau2)
         bank.arrays.a[:], bank.arrays.b[:] = 4.0, 1.2
         bank.adapt_ridge(0, 0.5)
@@ -331,44 +327,44 @@ def test_ridge_follows_the_noise_within_bounds_and_the_width_of_the_prior() -> N
 
 
 def test_reset_forgets_all_but_the_hypothesis_and_its_ridge() -> None:
-    for hypothesis in (Stationary(contextual=True), Fourier(6.0, 0.9)):
+    for hypothesis in (stationary(contextual=True), fourier(6.0, 0.9)):
         bank, _, _ = taught(hypothesis, shared=False)
         fresh = make([hypothesis])
         bank.reset(0)
-        assert bank.spec(0) == hypothesis.spec()
+        assert bank.spec(0) == hypothesis
         for name in ("ridge", "a", "b", "stamp", "vec", "mat"):
             np.testing.assert_allclose(getattr(bank.arrays, name), getattr(fresh.arrays, name))
 
 
 def test_large_blocks_without_discount_are_kept_as_roots() -> None:
-    kept: list[Hypothesis] = [
-        Stationary(),
-        Fourier(6.0),
-        Stationary(True),
-        Discounted(0.9, True),
-        Turns(True),
+    kept: list[Spec] = [
+        stationary(),
+        fourier(6.0),
+        stationary(True),
+        discounted(0.9, True),
+        turns(True),
     ]
     assert make(kept).arrays.inverse.tolist() == [False, False, True, False, True]
 
 
 def test_slot_takes_no_hypothesis_that_is_too_large() -> None:
-    bank = HypothesisBank(Layout(N_ARMS, Q, False), [[Fourier(6.0).spec()]], NoisePrior())
-    bank.assign(0, Fourier(9.0).spec())
-    for too_large in (Stationary(contextual=True), Square(3.0), LastEvent()):
+    bank = ModelBank(Layout(N_ARMS, Q, False), [[fourier(6.0)]], NoisePrior())
+    bank.assign(0, fourier(9.0))
+    for too_large in (stationary(contextual=True), square(3.0), last_event()):
         with pytest.raises(ValueError, match="slot 0 has no room"):
-            bank.assign(0, too_large.spec())
-    waves = Seasons(Square(3.0), Square(5.0)).spec()
+            bank.assign(0, too_large)
+    waves = seasons(square(3.0), square(5.0))
     for room, spec in (
-        ([waves], Fourier(6.0).spec()),
-        ([waves, Stationary(True).spec()], LastEvent().spec()),
+        ([waves], fourier(6.0)),
+        ([waves, stationary(True)], last_event()),
     ):
-        bank = HypothesisBank(Layout(N_ARMS, Q, False), [room], NoisePrior())
+        bank = ModelBank(Layout(N_ARMS, Q, False), [room], NoisePrior())
         with pytest.raises(ValueError, match="slot 0 has no room"):
             bank.assign(0, spec)
 
 
 def test_window_is_lived_through_from_the_row_that_is_asked_for() -> None:
-    hypothesis, given = Fourier(6.0), rounds(30)
+    hypothesis, given = fourier(6.0), rounds(30)
     window = Window(
         t=np.array([each[0].t for each in given]),
         notes=np.array([each[0].row(each[1]) for each in given]),
@@ -377,22 +373,22 @@ def test_window_is_lived_through_from_the_row_that_is_asked_for() -> None:
         y=np.array([each[3] for each in given]),
     )
     part, whole = make([hypothesis]), make([hypothesis])
-    scores = finished(part.live(0, window, False, start=20))
+    scores = finish(part.replay(0, window, False, start=20))
     assert len(scores) == 10
     expected = np.array([whole.observe(*each, binary=False)[0] for each in given[20:]])
     np.testing.assert_allclose(scores, expected)
 
 
 def test_twin_learns_apart_and_takes_over_when_told() -> None:
-    bank, _, now = taught(Fourier(6.0), shared=False)
+    bank, _, now = taught(fourier(6.0), shared=False)
     before = bank.snapshot()
     twin = bank.twin()
     twin.observe(now, 0, X[0], 1.0, binary=False)
-    twin.assign(0, Fourier(6.5).spec())
+    twin.assign(0, fourier(6.5))
     assert np.array_equal(bank.snapshot()["vec"], before["vec"])
-    assert bank.spec(0) == Fourier(6.0).spec()
+    assert bank.spec(0) == fourier(6.0)
     bank.become(twin)
-    assert bank.spec(0) == Fourier(6.5).spec()
+    assert bank.spec(0) == fourier(6.5)
 
 
 def seat(**changes: Any) -> list[Any]:
@@ -402,8 +398,8 @@ def seat(**changes: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("seats", [], "0 hypotheses, this bank has 1"),
-        ("seats", [None], "active slot without a hypothesis"),
+        ("seats", [], "0 models, this bank has 1"),
+        ("seats", [None], "active slot without a model"),
         ("seats", [seat(family=3)], "nothing is known"),
         ("seats", [seat(cell_by=99)], "nothing is known"),
         ("seats", [seat(beside=-2)], "nothing is known"),
@@ -422,14 +418,14 @@ def seat(**changes: Any) -> list[Any]:
     ],
 )
 def test_bank_refuses_what_does_not_fit(name: str, value: Any, words: str) -> None:
-    bank, _, _ = taught(Fourier(6.0), shared=False)
+    bank, _, _ = taught(fourier(6.0), shared=False)
     with pytest.raises(SnapshotError, match=words):
         bank.restore({**bank.snapshot(), name: value})
 
 
 def test_bank_goes_on_from_a_snapshot_with_other_hypotheses_in_its_slots() -> None:
-    bank, _, now = taught(Fourier(6.0, 0.9), shared=False)
-    other = make([Fourier(9.0, 0.9)])
+    bank, _, now = taught(fourier(6.0, 0.9), shared=False)
+    other = make([fourier(9.0, 0.9)])
     other.restore(bank.snapshot())
-    assert other.spec(0) == Fourier(6.0, 0.9).spec()
+    assert other.spec(0) == fourier(6.0, 0.9)
     np.testing.assert_array_equal(other.outlook(0, now, X)[0], bank.outlook(0, now, X)[0])

@@ -7,28 +7,24 @@ import numpy as np
 import pytest
 
 from tidepull.tide.models import kernels
-from tidepull.tide.models.bank import HypothesisBank
-from tidepull.tide.models.boldness import boldness
-from tidepull.tide.models.discounted import Discounted
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Layout
 from tidepull.tide.models.filters import Blocks
-from tidepull.tide.models.noise import NoisePrior
+from tidepull.tide.models.linear import discounted, stationary
+from tidepull.tide.models.noise import NoisePrior, draw_scale
 from tidepull.tide.models.notes import blank
-from tidepull.tide.models.spec import Hypothesis
-from tidepull.tide.models.stationary import Stationary
+from tidepull.tide.models.spec import Spec
 from tidepull.types import FloatArray
 
 N_ARMS, Q = 3, 5
 
 
-def taught(
-    hypothesis: Hypothesis, *, shared: bool, boldest: float, plays: tuple[int, ...]
-) -> HypothesisBank:
+def taught(hypothesis: Spec, *, shared: bool, boldest: float, plays: tuple[int, ...]) -> ModelBank:
     """A bank of one hypothesis that has seen arm k in plays[k] rounds; arms pay 1, but the last one
     pays -1."""
-    spec = hypothesis.spec()
+    spec = hypothesis
     layout, prior = Layout(N_ARMS, Q, shared), NoisePrior(boldest=boldest)
-    bank = HypothesisBank(layout, [[spec]], prior)
+    bank = ModelBank(layout, [[spec]], prior)
     bank.assign(0, spec)
     rng = np.random.default_rng(1)
     t = 0
@@ -47,34 +43,34 @@ def rows(seed: int = 2) -> FloatArray:
 
 
 def test_boldness_is_least_when_all_arms_are_known_alike() -> None:
-    np.testing.assert_array_equal(boldness(np.full(4, 0.3), least=0.5, most=2.0), 0.5)
+    np.testing.assert_array_equal(draw_scale(np.full(4, 0.3), least=0.5, most=2.0), 0.5)
 
 
 def test_boldness_asks_for_the_logarithm_of_what_the_average_arm_has() -> None:
     known = np.array([100.0, 100.0, 98.0, 2.0])  # the mean is 75
-    found = boldness(1 / known, least=0.5, most=2.0)
+    found = draw_scale(1 / known, least=0.5, most=2.0)
     np.testing.assert_allclose(found[3], np.sqrt(np.log(1 + 75 / 4) / 2.0))
     np.testing.assert_array_equal(found[:3], 0.5)
 
 
 def test_boldness_asks_for_half_of_that_when_arms_need_half_the_plays() -> None:
     known = np.array([100.0, 100.0, 98.0, 2.0])
-    found = boldness(1 / known, least=0.5, most=2.0, plays=0.5)
+    found = draw_scale(1 / known, least=0.5, most=2.0, plays=0.5)
     np.testing.assert_allclose(found[3], np.sqrt(0.5 * np.log(1 + 75 / 4) / 2.0))
 
 
 @pytest.mark.parametrize("together", [False, True], ids=["one by one", "many at once"])
 @pytest.mark.parametrize(
     ("hypothesis", "plays"),
-    [(Stationary(False), 2.0), (Discounted(0.999), 1.0)],
+    [(stationary(False), 2.0), (discounted(0.999), 1.0)],
     ids=["for ever", "forgets"],
 )
 @pytest.mark.parametrize("narrowest", [0.5, 1.0], ids=["narrow", "as they are"])
 def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_the_posterior(
-    hypothesis: Hypothesis, plays: float, narrowest: float, together: bool
+    hypothesis: Spec, plays: float, narrowest: float, together: bool
 ) -> None:
-    spec = hypothesis.spec()
-    bank = HypothesisBank(Layout(N_ARMS, 1, False), [[spec]], NoisePrior(narrowest=narrowest))
+    spec = hypothesis
+    bank = ModelBank(Layout(N_ARMS, 1, False), [[spec]], NoisePrior(narrowest=narrowest))
     bank.assign(0, spec)
     rng, t = np.random.default_rng(1), 0
     for arm, count in enumerate((80, 7, 1)):
@@ -91,7 +87,7 @@ def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_th
     )
     _, leverages = bank.outlook(0, moment, X)
     noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)
-    factor = boldness(leverages, least=narrowest, most=1.0, plays=plays)
+    factor = draw_scale(leverages, least=narrowest, most=1.0, plays=plays)
     np.testing.assert_allclose(draws.std(axis=0) / np.sqrt(noise * leverages), factor, rtol=0.05)
     assert factor[2] == 1.0
     assert narrowest == 1.0 or 0.5 < factor[1] < 0.9, "where the number of plays makes a difference"
@@ -107,7 +103,7 @@ def test_hidden_states_draw_as_those_that_forget() -> None:
         for b in (narrow, wide)
     ]
     np.testing.assert_allclose(
-        drawn[0] / drawn[1], boldness(leverages, least=0.5, most=1.0, plays=1.0)
+        drawn[0] / drawn[1], draw_scale(leverages, least=0.5, most=1.0, plays=1.0)
     )
     n, s = np.array([80.0, 9.0, 1.0]), np.array([20.0, 3.0, 1.0])
     found = narrow.beta_draw(n, s, np.random.default_rng(4))
@@ -140,16 +136,16 @@ def test_beta_draws_are_finite_when_sums_of_rewards_exceed_their_numbers(narrowe
 
 
 def test_boldness_stays_between_its_bounds_whatever_is_known() -> None:
-    found = boldness(np.array([1e-6, 1.0, 1e6]), least=0.5, most=2.0)
+    found = draw_scale(np.array([1e-6, 1.0, 1e6]), least=0.5, most=2.0)
     assert found[0] == 0.5
     assert found[2] == 2.0
     assert ((found >= 0.5) & (found <= 2.0)).all()
 
 
 @pytest.mark.parametrize(
-    "hypothesis", [Stationary(True), Discounted(0.9, True)], ids=["inverse", "moments"]
+    "hypothesis", [stationary(True), discounted(0.9, True)], ids=["inverse", "moments"]
 )
-def test_shared_outlook_adds_up_to_the_shared_draw(hypothesis: Hypothesis) -> None:
+def test_shared_outlook_adds_up_to_the_shared_draw(hypothesis: Spec) -> None:
     bank = taught(hypothesis, shared=True, boldest=2.0, plays=(20, 5, 1))
     moment, X = blank(26, N_ARMS), rows()
     noise = np.random.default_rng(3).standard_normal(Q)
@@ -175,7 +171,7 @@ def test_draws_have_the_boldness_of_each_arm_when_one_is_hardly_known(shared: bo
     X = rows()
     if shared:
         X[2, 1:] *= 40  # far from all that was played
-    bank = taught(Stationary(True), shared=shared, boldest=2.0, plays=(60, 60, 1))
+    bank = taught(stationary(True), shared=shared, boldest=2.0, plays=(60, 60, 1))
     rng, moment = np.random.default_rng(4), blank(121, N_ARMS)
     draws = np.array([bank.draw(0, moment, X, False, rng) for _ in range(6000)])
     leverages: FloatArray = np.empty(N_ARMS)
@@ -188,7 +184,7 @@ def test_draws_have_the_boldness_of_each_arm_when_one_is_hardly_known(shared: bo
         _, leverages = bank.outlook(0, moment, X)
     noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)  # the mean of b / Gamma(a, 1)
     factor = draws.std(axis=0) / np.sqrt(noise * leverages)
-    np.testing.assert_allclose(factor, boldness(leverages, least=0.5, most=2.0), rtol=0.05)
+    np.testing.assert_allclose(factor, draw_scale(leverages, least=0.5, most=2.0), rtol=0.05)
     assert factor[2] > 1.2
     assert factor[:2].max() < 0.65
 
@@ -197,7 +193,7 @@ def test_arm_that_disappointed_once_is_tried_again_when_draws_may_be_bold() -> N
     moment, X = blank(81, N_ARMS), rows()
 
     def chances(boldest: float) -> float:
-        bank = taught(Stationary(True), shared=False, boldest=boldest, plays=(40, 40, 1))
+        bank = taught(stationary(True), shared=False, boldest=boldest, plays=(40, 40, 1))
         rng = np.random.default_rng(5)
         return float(
             np.mean([np.argmax(bank.draw(0, moment, X, False, rng)) == 2 for _ in range(2000)])

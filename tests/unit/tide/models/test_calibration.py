@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 import pytest
 from scipy import stats
 
-from tidepull.tide.models.bank import HypothesisBank
-from tidepull.tide.models.calibration import BINS, KEPT, put_right
+from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.calibration import BINS, KEPT, recalibrate
 from tidepull.tide.models.family import Layout
+from tidepull.tide.models.linear import stationary
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import blank
-from tidepull.tide.models.stationary import Stationary
-
-
-@numba.njit
-def _right(bins, odds, mean, leverage, y, plain, noise, binary, memory):  # type: ignore[no-untyped-def]
-    return put_right(bins, odds, mean, leverage, y, plain, noise, binary, memory)
 
 
 class Plain:
@@ -62,9 +56,9 @@ def test_prediction_put_right_is_that_of_all_errors_in_its_bin(binary: bool) -> 
         y = float(rng.choice([-1.0, 1.0])) if binary else mean + 0.5 + float(rng.normal())
         own, noise = float(rng.normal(-1.0, 0.3)), float(rng.uniform(0.1, 1.0))
         expected = plain.score(mean, leverage, y, own, noise, binary)
-        assert _right(bins, odds, mean, leverage, y, own, noise, binary, 0.98) == pytest.approx(
-            expected
-        )
+        assert recalibrate(
+            bins, odds, mean, leverage, y, own, noise, binary, 0.98
+        ) == pytest.approx(expected)
 
 
 def test_prediction_put_right_gains_where_a_rule_says_less_than_it_means() -> None:
@@ -74,7 +68,7 @@ def test_prediction_put_right_gains_where_a_rule_says_less_than_it_means() -> No
     for _ in range(100):
         y = 1 + 0.1 * float(rng.normal())
         own = float(stats.t.logpdf(y - 0.7, 50, 0, 0.3))
-        gained += _right(bins, odds, 0.7, 0.0, y, own, 0.09, False, 0.995) - own
+        gained += recalibrate(bins, odds, 0.7, 0.0, y, own, 0.09, False, 0.995) - own
     assert gained > 80
 
 
@@ -85,19 +79,19 @@ def test_prediction_put_right_costs_little_where_the_model_is_right() -> None:
         mean = float(rng.normal())
         y = mean + float(rng.normal())
         own = float(stats.norm.logpdf(y - mean))
-        lost += own - _right(bins, odds, mean, 0.0, y, own, 1.0, False, 0.995)
+        lost += own - recalibrate(bins, odds, mean, 0.0, y, own, 1.0, False, 0.995)
     assert lost < 20
 
 
 def test_bank_puts_predictions_right_and_begins_anew_when_reset() -> None:
-    layout, hypothesis = Layout(2, 2, False), Stationary(contextual=True)
+    layout, hypothesis = Layout(2, 2, False), stationary(contextual=True)
     banks = [
-        HypothesisBank(layout, [[hypothesis.spec()]], NoisePrior(), calibrated=calibrated)
+        ModelBank(layout, [[hypothesis]], NoisePrior(), calibrated=calibrated)
         for calibrated in (False, True)
     ]
     rng, totals = np.random.default_rng(4), np.zeros(2)
     for bank in banks:
-        bank.assign(0, hypothesis.spec())
+        bank.assign(0, hypothesis)
     for t in range(400):
         z = float(rng.normal())
         y = math.copysign(1.0, z) + 0.1 * float(rng.normal())  # a step, which no line describes

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from tidepull.tide.models import changes, runs
+from tidepull.tide.jobs import finish
+from tidepull.tide.models import changes, filters
 from tidepull.tide.models.changes import ARM_HAZARDS, HAZARDS, RunFilter
 from tidepull.tide.models.family import Layout, Window
 from tidepull.tide.models.filters import NOISE, RIDGE, Blocks
-from tidepull.tide.models.slices import finished
 from tidepull.types import FloatArray, IntArray
 
 PLAIN = np.ones(1)
@@ -82,7 +82,7 @@ def test_likelihood_of_all_arms_together_equals_the_sum_over_all_segmentations()
         expected = np.mean([evidence(t[:n], y[:n], arm[:n], g) for g in HAZARDS])
         assert scores[:n].sum() == pytest.approx(math.log(expected), rel=1e-12)
     each = np.array([evidence(t, y, arm, g) for g in HAZARDS])
-    assert made.runs.belief == pytest.approx(each / each.sum(), rel=1e-9)
+    assert made.arrays.belief == pytest.approx(each / each.sum(), rel=1e-9)
 
 
 def test_likelihood_of_arms_by_themselves_equals_the_product_over_arms_for_each_hazard() -> None:
@@ -108,9 +108,9 @@ def test_weights_are_the_chances_of_the_latest_change(monkeypatch: pytest.Monkey
     for s in range(n):
         before = evidence(t[:s], y[:s], arm[:s], 0.1) * 0.1 if s else 1.0
         joint[s] = before * 0.9 ** (n - 1 - s) * segment_likelihood(y[s:], arm[s:])
-    order = np.argsort(made.runs.start[0, :n])
-    assert made.runs.start[0, order].tolist() == list(range(n))
-    assert made.runs.weight[0, 0, order] == pytest.approx(joint / joint.sum(), rel=1e-12)
+    order = np.argsort(made.arrays.start[0, :n])
+    assert made.arrays.start[0, order].tolist() == list(range(n))
+    assert made.arrays.weight[0, 0, order] == pytest.approx(joint / joint.sum(), rel=1e-12)
 
 
 def test_runs_predict_real_rewards_as_student_with_the_noise_shared_out_by_weight() -> None:
@@ -119,7 +119,7 @@ def test_runs_predict_real_rewards_as_student_with_the_noise_shared_out_by_weigh
     y[6:] -= 1.0
     made = filter_of(1)
     scores = scores_of(made, np.arange(n), y, np.zeros(n, np.int64), binary=False)
-    a, b, ridge = NOISE.a0, NOISE.b0, float(made.runs.noise[RIDGE])
+    a, b, ridge = NOISE.a0, NOISE.b0, float(made.arrays.noise[RIDGE])
     weights = np.ones((3, 1))  # of runs that began in rounds 0, 1, ...
     belief = np.full(3, 1 / 3)
     for i in range(n):
@@ -129,7 +129,7 @@ def test_runs_predict_real_rewards_as_student_with_the_noise_shared_out_by_weigh
         means = np.array([y[s:i].sum() for s in range(i + 1)]) / precision
         density = student(2 * a, means, np.sqrt(b / a * (1 + 1 / precision))).pdf(y[i])
         told = weights @ density
-        assert scores[i] == pytest.approx(math.log(belief @ told), rel=1e-9)
+        assert scores[i] == pytest.approx(math.log(belief @ told), rel=1e-9, abs=1e-8)
         weights, belief = weights * density / told[:, None], belief * told / (belief @ told)
         errors = (y[i] - means) ** 2 / (1 + 1 / precision)
         a = NOISE.memory * a + (1 - NOISE.memory) * NOISE.a0 + 0.5
@@ -138,7 +138,7 @@ def test_runs_predict_real_rewards_as_student_with_the_noise_shared_out_by_weigh
             + (1 - NOISE.memory) * NOISE.b0
             + 0.5 * float(belief @ weights @ errors)
         )
-    assert made.runs.noise[:2] == pytest.approx([a, b], rel=1e-9)
+    assert made.arrays.noise[:2] == pytest.approx([a, b], rel=1e-9)
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -150,13 +150,12 @@ def test_blocks_with_a_context_are_ridge_regressions_on_what_came_since_the_run_
     X, y, arm = rng.standard_normal((14, 3)), rng.standard_normal(14), rng.integers(2, size=14)
     for i in range(14):
         made.observe(i, int(arm[i]), X[i], float(y[i]), False)
-    ridge, x = float(made.runs.noise[RIDGE]), rng.standard_normal((2, 3))
-    for r in np.flatnonzero(made.runs.start[0] >= 0):
-        start = int(made.runs.start[0, r])
-        picked = np.full(len(made.runs.latest), -1)
-        picked[0] = r
+    ridge, x = float(made.arrays.noise[RIDGE]), rng.standard_normal((2, 3))
+    for r in np.flatnonzero(made.arrays.start[0] >= 0):
+        start = int(made.arrays.start[0, r])
+        places = np.array([(0, r, 0), (0, r, 1) if together else (1, -1, 0)])
         means, leverages = np.empty(2), np.empty(2)
-        runs.outlook(made.runs, picked, x, together, means, leverages)
+        filters.outlook(made.arrays, places, x, means, leverages)
         mine = (np.arange(14) >= start) & (arm == 0)
         precision = ridge * np.eye(3) + X[mine].T @ X[mine]
         assert means[0] == pytest.approx(
@@ -169,18 +168,18 @@ def test_late_reward_is_learnt_by_runs_that_had_begun_and_moves_no_weight_of_the
     made = filter_of(1)
     scores_of(made, np.array([0, 1, 3, 4]), np.array([1.0, 1.0, -1.0, -1.0]), np.zeros(4, np.int64))
     start, weight, n = (
-        np.array(part) for part in (made.runs.start[0], made.runs.weight[0], made.runs.n[0])
+        np.array(part) for part in (made.arrays.start[0], made.arrays.weight[0], made.arrays.n[0])
     )
     old, young = (start >= 0) & (start <= 2), start > 2
-    chance = (1 + 0.5 * (n[:, 0] + made.runs.s[0, :, 0])) / (2 + n[:, 0])
-    belief = np.array(made.runs.belief)
+    chance = (1 + 0.5 * (n[:, 0] + made.arrays.s[0, :, 0])) / (2 + n[:, 0])
+    belief = np.array(made.arrays.belief)
     score = made.observe(2, 0, PLAIN, 1.0, True)
     told = (weight[:, old] @ chance[old]) / weight[:, old].sum(axis=1)
     assert score == pytest.approx(math.log(belief @ told))
-    assert (made.runs.n[0, old, 0] == n[old, 0] + 1).all()
-    assert (made.runs.n[0, young] == n[young]).all()
-    assert made.runs.weight[0][:, young] == pytest.approx(weight[:, young])
-    assert made.runs.weight[0][:, old] == pytest.approx(
+    assert (made.arrays.n[0, old, 0] == n[old, 0] + 1).all()
+    assert (made.arrays.n[0, young] == n[young]).all()
+    assert made.arrays.weight[0][:, young] == pytest.approx(weight[:, young])
+    assert made.arrays.weight[0][:, old] == pytest.approx(
         weight[:, old] * chance[old] / told[:, None]
     )
 
@@ -204,9 +203,9 @@ def test_lightest_run_leaves_when_there_is_no_place(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(2)
     y = np.where(rng.random(400) < np.where(np.arange(400) < 200, 0.9, 0.1), 1.0, -1.0)
     scores_of(made, np.arange(400), y, np.zeros(400, np.int64))
-    assert (made.runs.start[0] >= 0).sum() == 8
-    assert made.runs.weight[0].sum(axis=1) == pytest.approx(np.ones(3))
-    assert 195 <= made.runs.start[0, made.runs.lead[0]] <= 210
+    assert (made.arrays.start[0] >= 0).sum() == 8
+    assert made.arrays.weight[0].sum(axis=1) == pytest.approx(np.ones(3))
+    assert 195 <= made.arrays.start[0, made.arrays.lead[0]] <= 210
 
 
 def test_draw_knows_of_changes_that_may_have_come_since_the_last_reward(
@@ -303,7 +302,7 @@ def test_living_through_a_window_equals_round_by_round_and_snapshots_lose_nothin
         one.observe(int(window.t[i]), int(window.arm[i]), window.x[i], float(window.y[i]), False)
         for i in range(n)
     ]
-    assert finished(two.live(window, False)).tolist() == scores
+    assert finish(two.replay(window, False)).tolist() == scores
     three = one.fresh(None)
     three.restore(copy.deepcopy(two.snapshot()))
     draws = [f.draw(41, window.x[:3], False, np.random.default_rng(1)) for f in (one, two, three)]
@@ -332,9 +331,9 @@ def test_ridge_follows_the_noise_in_new_units() -> None:
         np.zeros(300, np.int64),
         False,
     )
-    noise = float(made.runs.noise[1] / made.runs.noise[0])
+    noise = float(made.arrays.noise[1] / made.arrays.noise[0])
     assert isinstance(anew := made.fresh(0.5), RunFilter)
-    assert anew.runs.noise[RIDGE] == pytest.approx(0.25 * noise)
+    assert anew.arrays.noise[RIDGE] == pytest.approx(0.25 * noise)
     made.refresh_ridge()
-    assert made.runs.noise[RIDGE] == pytest.approx(noise)
+    assert made.arrays.noise[RIDGE] == pytest.approx(noise)
     assert noise == pytest.approx(0.25, rel=0.3)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from tidepull.tide.jobs import finish
 from tidepull.tide.models import centres
-from tidepull.tide.models.calibration import BINS, KEPT, put_right
+from tidepull.tide.models.calibration import BINS, KEPT, recalibrate
 from tidepull.tide.models.classes import ClassFilter
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Layout, Window
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.slices import finished
 from tidepull.types import FloatArray, IntArray
 
 K, D = 4, 3
@@ -96,7 +96,7 @@ class Dense:
             self.sums[arm] += after[arm] * x
         chance = said if y > 0 else 1 - said
         args = (2 * chance - 1, 0.0, y, math.log(said), 0.0, True, NoisePrior().memory)
-        return float(put_right(self.bins, self.odds, *args))
+        return float(recalibrate(self.bins, self.odds, *args))
 
 
 def scores_of(made: ClassFilter, window: Window) -> FloatArray:
@@ -153,7 +153,7 @@ def test_classes_live_through_a_window_as_they_would_round_by_round() -> None:
     window = past(300, late=True)
     one, all_ = ClassFilter(K, D), ClassFilter(K, D)
     scores = scores_of(one, window)
-    np.testing.assert_array_equal(finished(all_.live(window, True)), scores)
+    np.testing.assert_array_equal(finish(all_.replay(window, True)), scores)
     for name, value in one.snapshot().items():
         np.testing.assert_array_equal(all_.snapshot()[name], value)
 
@@ -191,7 +191,7 @@ def test_classes_say_nothing_of_rewards_that_are_not_of_two_kinds() -> None:
     before = made.snapshot()
     scores = [made.observe(t, 0, window.x[t], 0.3 * t, False) for t in range(20)]
     assert scores == [-4.0 - math.log1p((0.3 * t) ** 2) for t in range(20)]
-    np.testing.assert_allclose(finished(made.live(window, False)), -4.0 - np.log1p(window.y**2))
+    np.testing.assert_allclose(finish(made.replay(window, False)), -4.0 - np.log1p(window.y**2))
     for name, value in made.snapshot().items():
         np.testing.assert_array_equal(value, before[name])
     drawn = made.draw(20, window.x[:K], False, np.random.default_rng(0))

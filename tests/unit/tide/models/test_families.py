@@ -15,17 +15,18 @@ import numpy as np
 import pytest
 
 from tidepull.errors import SnapshotError
-from tidepull.tide.models.discounted import DISCOUNTS, Discounted
-from tidepull.tide.models.families import FAMILIES, hypothesis_of
+from tidepull.random import Streams
+from tidepull.tide import TideParameters
+from tidepull.tide.models.families import FAMILIES, describe
 from tidepull.tide.models.family import Filter, Layout, affordable, fixed, growing
-from tidepull.tide.models.fourier import Fourier, same_peak
-from tidepull.tide.models.last_event import LAST_ARM, LAST_REWARD, LastEvent
+from tidepull.tide.models.lagged import LAST_ARM, LAST_REWARD, last_event
+from tidepull.tide.models.linear import DISCOUNTS, discounted, fourier, seasons, square, stationary
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.seasons import Seasons
-from tidepull.tide.models.spec import ADDED_SINE, SINE, SQUARE, Hypothesis, Spec
-from tidepull.tide.models.square import Square
-from tidepull.tide.models.stationary import Stationary
-from tidepull.tide.models.turns import Turns
+from tidepull.tide.models.spec import ADDED_SINE, SINE, SQUARE, Spec
+from tidepull.tide.models.turns import turns
+from tidepull.tide.patterns import Patterns
+from tidepull.tide.search import same_peak
+from tidepull.types import ProblemShape
 
 RECORD = Path(__file__).parents[3] / "golden" / "families.json"
 LAYOUTS = {
@@ -98,13 +99,13 @@ def test_families_have_priors_and_colours_of_their_own() -> None:
 def test_width_and_cells_of_compositions() -> None:
     arms = 4
     for spec, width, cells in (
-        (Stationary().spec(), 1, 1),
-        (Fourier(5.0).spec(), 3, 1),
-        (Seasons(Fourier(5.0), Fourier(7.0)).spec(), 9, 1),
-        (Seasons(Fourier(5.0), Fourier(7.0), added=True).spec(), 5, 1),
-        (Seasons(Fourier(5.0), Square(7.0)).spec(), 3, 2),
-        (Seasons(Square(5.0), Square(7.0)).spec(), 1, 4),
-        (LastEvent().spec(), 2, 5),
+        (stationary(), 1, 1),
+        (fourier(5.0), 3, 1),
+        (seasons(fourier(5.0), fourier(7.0)), 9, 1),
+        (seasons(fourier(5.0), fourier(7.0), added=True), 5, 1),
+        (seasons(fourier(5.0), square(7.0)), 3, 2),
+        (seasons(square(5.0), square(7.0)), 1, 4),
+        (last_event(), 2, 5),
         (Spec("x", shapes=(SINE, ADDED_SINE), times=LAST_REWARD.index), 10, 1),
         (Spec("x", shapes=(SQUARE, SQUARE), cell_by=LAST_ARM.index), 1, 4 * (arms + 1)),
     ):
@@ -115,60 +116,68 @@ def test_width_and_cells_of_compositions() -> None:
 
 def test_layout_counts_features_and_blocks() -> None:
     layout, shared = Layout(4, 3, False), Layout(4, 3, True)
-    assert layout.dim(Fourier(5.0).spec()) == 3
-    assert layout.dim(Fourier(5.0, contextual=True).spec()) == 9
-    assert layout.dim(Turns().spec()) == 2
-    assert layout.dim(Turns(True).spec()) == 4
-    assert layout.blocks(Square(5.0).spec()) == 8
-    assert shared.blocks(Square(5.0).spec()) == 2
+    assert layout.dim(fourier(5.0)) == 3
+    assert layout.dim(fourier(5.0, contextual=True)) == 9
+    assert layout.dim(turns()) == 2
+    assert layout.dim(turns(True)) == 4
+    assert layout.blocks(square(5.0)) == 8
+    assert shared.blocks(square(5.0)) == 2
 
 
 def test_hypotheses_that_would_be_too_large_are_left_out() -> None:
-    assert len(fixed(Layout(2, 1000, False), Stationary(contextual=True))) == 1
-    assert len(fixed(Layout(2, 1001, False), Stationary(contextual=True))) == 0
+    assert len(fixed(Layout(2, 1000, False), stationary(contextual=True))) == 1
+    assert len(fixed(Layout(2, 1001, False), stationary(contextual=True))) == 0
     layout = Layout(2, 5, False)
     assert affordable(layout, 1) == 150_000
     assert affordable(layout, 100) == 15
     assert affordable(layout, 1000) == 8
     assert affordable(Layout(2, 5, False, products=50_000), 100) == 8
-    assert [pool.spare for flag in (False, True) for pool in growing(flag, [], [Stationary()])] == [
-        24,
-        8,
+    plain = Layout(2, 1, False)
+    spare = [
+        growing(*given, [], [stationary()])[0].spare
+        for given in ((plain, False), (layout, False), (layout, True))
     ]
+    assert spare == [24, 16, 8]
+
+
+@pytest.mark.parametrize("shape", [ProblemShape(3, observation_dim=d) for d in (1, 3, 12, 64)])
+def test_there_are_at_most_250_models_with_observations(shape: ProblemShape) -> None:
+    patterns = Patterns(TideParameters(), shape, Streams(0))
+    assert len(patterns._mixture.prior) <= 250
 
 
 def test_unknown_family_is_an_error() -> None:
     for name in ("tides", "network"):
-        with pytest.raises(SnapshotError, match=f"no family of hypotheses '{name}'"):
-            hypothesis_of(Spec(name))
+        with pytest.raises(SnapshotError, match=f"no family of linear models '{name}'"):
+            describe(Spec(name))
 
 
 @pytest.mark.parametrize(
     ("hypothesis", "words"),
     [
-        (Stationary(), "nothing changes"),
-        (Stationary(True), "nothing changes, the context decides"),
-        (Discounted(0.9), "drifts, the last 10 rounds count"),
-        (Discounted(0.995, True), "drifts, the last 200 rounds count, the context decides"),
-        (Fourier(7.25), "swings smoothly every 7.2 rounds"),
-        (Fourier(7.0, 0.99, True), "swings smoothly every 7.0 rounds, drifting, with the context"),
-        (Square(3.5), "repeats every 7.0 rounds, in two phases"),
+        (stationary(), "nothing changes"),
+        (stationary(True), "nothing changes, the context decides"),
+        (discounted(0.9), "drifts, the last 10 rounds count"),
+        (discounted(0.995, True), "drifts, the last 200 rounds count, the context decides"),
+        (fourier(7.25), "swings smoothly every 7.2 rounds"),
+        (fourier(7.0, 0.99, True), "swings smoothly every 7.0 rounds, drifting, with the context"),
+        (square(3.5), "repeats every 7.0 rounds, in two phases"),
         (
-            Square(3.0, 1.0, 0.9, True),
+            square(3.0, 1.0, 0.9, True),
             "repeats every 6.0 rounds, in two phases, drifting, with the context",
         ),
         (
-            Seasons(Fourier(7.0), Square(3.0)),
+            seasons(fourier(7.0), square(3.0)),
             "swings smoothly every 7.0 rounds; at once repeats every 6.0 rounds, in two phases",
         ),
         (
-            Seasons(Fourier(7.0), Fourier(3.0), added=True),
+            seasons(fourier(7.0), fourier(3.0), added=True),
             "swings smoothly every 7.0 rounds; on top swings smoothly every 3.0 rounds",
         ),
     ],
 )
-def test_hypothesis_says_what_it_believes(hypothesis: Hypothesis, words: str) -> None:
-    assert hypothesis.words == words
+def test_hypothesis_says_what_it_believes(hypothesis: Spec, words: str) -> None:
+    assert describe(hypothesis) == words
 
 
 def test_periods_are_alike_when_the_rounds_cannot_tell_them_apart() -> None:

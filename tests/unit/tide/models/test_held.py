@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-import numba
 import numpy as np
+import pytest
 
+from tidepull._internal import compiler
+from tidepull._internal.kernels import kernel
 from tidepull.random import Streams
 from tidepull.tide import TideParameters
 from tidepull.tide.models.held import Ready
@@ -19,9 +22,16 @@ Pair: TypeAlias = tuple[FloatArray, FloatArray]
 not read then."""
 
 
-@numba.njit  # type: ignore[untyped-decorator]
+@kernel(exact=False)
 def difference(held: Any) -> float:
     return held.arrays[0][0] - held.arrays[1][0]  # type: ignore[no-any-return]
+
+
+@pytest.fixture(autouse=True)
+def _compiles() -> Iterator[None]:
+    """Arrays are held for compiled kernels, also where they are of new types."""
+    with compiler.allowed():
+        yield
 
 
 def played(policy: Patterns, first: int, stop: int) -> list[int]:

@@ -7,13 +7,21 @@ import math
 import numpy as np
 import pytest
 
+from tidepull.tide.jobs import STEPS, Job, finish, ranges
 from tidepull.tide.models import notes as columns_of
-from tidepull.tide.models.last_event import LAST_ARM, LAST_REWARD, LastEvent, LastEventMemory
-from tidepull.tide.models.last_success import LAST_SUCCESS, LastSuccess, LastSuccessMemory
+from tidepull.tide.models.families import describe
+from tidepull.tide.models.lagged import (
+    LAST_ARM,
+    LAST_REWARD,
+    LAST_SUCCESS,
+    LastEventMemory,
+    LastSuccessMemory,
+    last_event,
+    last_success,
+)
 from tidepull.tide.models.notes import Memory, Past, blank, columns, standardised
-from tidepull.tide.models.slices import STEPS, Pieces, finished, ranges
-from tidepull.tide.models.spec import Hypothesis
-from tidepull.tide.models.turns import BELIEF, SCALE, TurnFilter, Turns, TurnsMemory
+from tidepull.tide.models.spec import Spec
+from tidepull.tide.models.turns import BELIEF, SCALE, TurnFilter, TurnsMemory, turns
 from tidepull.types import FloatArray
 
 
@@ -40,7 +48,7 @@ def test_last_event_is_the_arm_and_the_reward_that_came_last() -> None:
     other.restore(memory.snapshot())
     np.testing.assert_array_equal(noted(other)[0], notes)
     before = notes[None].copy()
-    finished(memory.rewrite(past([True], [2], [0], True), before))
+    finish(memory.rewrite(past([True], [2], [0], True), before))
     np.testing.assert_array_equal(before[0], notes)
 
 
@@ -60,7 +68,7 @@ def test_last_success_is_found_again_under_another_threshold() -> None:
     memory = LastSuccessMemory(3)
     memory.add(0, 1, 1.0, True)
     notes = np.zeros((4, len(columns())))
-    finished(
+    finish(
         memory.rewrite(past([False, True, True, False], [1, 2, 0, 1], [0, 0, 2, 3], True), notes)
     )
     np.testing.assert_array_equal(notes[:, LAST_SUCCESS.index], [0, 0, 3, 1])
@@ -75,10 +83,10 @@ def test_last_success_begins_with_what_the_oldest_round_knew() -> None:
     memory = LastSuccessMemory(3)
     notes = np.zeros((3, len(columns())))
     notes[:, LAST_SUCCESS.index] = [2, math.nan, 1]
-    finished(memory.rewrite(past([False, True, False], [0, 2, 1], [-4, 1, 2], False), notes))
+    finish(memory.rewrite(past([False, True, False], [0, 2, 1], [-4, 1, 2], False), notes))
     np.testing.assert_array_equal(notes[:, LAST_SUCCESS.index], [2, math.nan, 3])
     notes[0, LAST_SUCCESS.index] = math.nan
-    finished(memory.rewrite(past([False, False, False], [0, 2, 1], [-1, 1, 2], False), notes))
+    finish(memory.rewrite(past([False, False, False], [0, 2, 1], [-1, 1, 2], False), notes))
     np.testing.assert_array_equal(notes[:, LAST_SUCCESS.index], [math.nan, math.nan, 0])
 
 
@@ -166,16 +174,16 @@ def test_turn_filter_of_one_arm_has_nothing_to_say() -> None:
 @pytest.mark.parametrize(
     ("hypothesis", "words"),
     [
-        (LastEvent(), "the last arm and reward decide"),
-        (LastEvent(True), "the last arm and reward decide, with the context"),
-        (LastSuccess(), "the arm that paid last decides"),
-        (LastSuccess(True), "the arm that paid last decides, with the context"),
-        (Turns(), "arms take turns, each for a while"),
-        (Turns(True), "arms take turns, each for a while, with the context"),
+        (last_event(), "the last arm and reward decide"),
+        (last_event(True), "the last arm and reward decide, with the context"),
+        (last_success(), "the arm that paid last decides"),
+        (last_success(True), "the arm that paid last decides, with the context"),
+        (turns(), "arms take turns, each for a while"),
+        (turns(True), "arms take turns, each for a while, with the context"),
     ],
 )
-def test_hypotheses_say_what_they_remember(hypothesis: Hypothesis, words: str) -> None:
-    assert hypothesis.words == words
+def test_hypotheses_say_what_they_remember(hypothesis: Spec, words: str) -> None:
+    assert describe(hypothesis) == words
 
 
 def test_notes_of_an_arm_are_its_own_where_they_differ() -> None:
@@ -237,9 +245,9 @@ def test_ranges_cover_everything_in_pieces_of_bounded_cost(count: int, steps: in
 
 
 def test_finished_work_gives_its_result() -> None:
-    def work() -> Pieces[str]:
+    def work() -> Job[str]:
         yield 3
         yield 4
         return "done"
 
-    assert finished(work()) == "done"
+    assert finish(work()) == "done"

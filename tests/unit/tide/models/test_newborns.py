@@ -9,17 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from tidepull.tide.jobs import Job, finish
 from tidepull.tide.models import seek
-from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.families import FAMILIES
-from tidepull.tide.models.family import Layout, Newborn, Rounds, Window
-from tidepull.tide.models.fourier import DRIFTING, Fourier
+from tidepull.tide.models.family import Candidate, Layout, Rounds, Window
+from tidepull.tide.models.linear import DRIFTING, fourier, seasons, square
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import columns
-from tidepull.tide.models.seasons import Seasons
-from tidepull.tide.models.slices import Pieces, finished
-from tidepull.tide.models.spec import Hypothesis
-from tidepull.tide.models.square import Square
+from tidepull.tide.models.spec import ADDED_SINE, SINE, SQUARE, Spec
 from tidepull.types import FloatArray
 
 T0 = 40
@@ -33,30 +31,27 @@ class Given:
     contextual: bool
     window: Window
     rounds: Rounds
-    heavy: list[Hypothesis] = field(default_factory=list)
+    heavy: list[Spec] = field(default_factory=list)
 
-    def sines(self) -> Pieces[list[float]]:
+    def sines(self) -> Job[list[float]]:
         return seek.best_sines(self.rounds, self.layout.n_arms, 3)
 
-    def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
+    def rhythms(self, count: int) -> Job[list[tuple[float, float]]]:
         return seek.rhythms(self.window, self.rounds, self.layout, count)
 
-    def heaviest(self) -> list[Hypothesis]:
+    def heaviest(self) -> list[Spec]:
         return self.heavy
 
-    def knows(self, hypothesis: Hypothesis) -> bool:
-        return hypothesis in self.heavy
-
-    def heaviest_of(self, families: Sequence[str]) -> Hypothesis | None:
+    def heaviest_of(self, families: Sequence[str]) -> Spec | None:
         return next((h for h in self.heavy if h.family in families), None)
 
-    def ridge(self, hypothesis: Hypothesis) -> float:
-        bank = HypothesisBank(self.layout, [[hypothesis.spec()]], NoisePrior())
-        bank.assign(0, hypothesis.spec())
+    def ridge(self, hypothesis: Spec) -> float:
+        bank = ModelBank(self.layout, [[hypothesis]], NoisePrior())
+        bank.assign(0, hypothesis)
         return float(bank.arrays.ridge[0])
 
 
-def past(swing: FloatArray, *, contextual: bool = False, heavy: Sequence[Hypothesis] = ()) -> Given:
+def past(swing: FloatArray, *, contextual: bool = False, heavy: Sequence[Spec] = ()) -> Given:
     """Two arms whose rewards, or weights on a number, swing against each other."""
     rng, n = np.random.default_rng(1), len(swing)
     t, arm = T0 + np.arange(n), rng.integers(2, size=n)
@@ -66,10 +61,10 @@ def past(swing: FloatArray, *, contextual: bool = False, heavy: Sequence[Hypothe
     return Given(Layout(2, x.shape[1], False), contextual, window, Rounds(T0, arm, y), list(heavy))
 
 
-def born(family: str, search: Given) -> list[Newborn]:
-    newborns = FAMILIES[family].newborns
-    assert newborns is not None
-    return [each for each in newborns(search) if isinstance(each, Newborn)]
+def born(family: str, search: Given) -> list[Candidate]:
+    candidates = FAMILIES[family].candidates
+    assert candidates is not None
+    return [each for each in candidates(search) if isinstance(each, Candidate)]
 
 
 def sine(period: float, n: int) -> FloatArray:
@@ -82,13 +77,13 @@ def wave(half: float, offset: float, n: int) -> FloatArray:
 
 @pytest.mark.parametrize("period", [9.37, 23.7])
 def test_sine_is_born_steady_and_drifting(period: float) -> None:
-    newborns = born("fourier", past(sine(period, 150)))
-    assert [each.looked_at for each in newborns] == [50.0, 150.0] * (len(newborns) // 2)
-    first, second = newborns[0].hypothesis, newborns[1].hypothesis
-    assert isinstance(first, Fourier)
-    assert first.period == pytest.approx(period, rel=0.01)
-    assert second == Fourier(first.period, DRIFTING)
-    assert len(newborns) == 2, "no other frequency is worth a try"
+    candidates = born("fourier", past(sine(period, 150)))
+    assert [each.looked_at for each in candidates] == [50.0, 150.0] * (len(candidates) // 2)
+    first, second = candidates[0].spec, candidates[1].spec
+    assert first.family == "fourier"
+    assert first.periods[0] == pytest.approx(period, rel=0.01)
+    assert second == fourier(first.periods[0], DRIFTING)
+    assert len(candidates) == 2, "no other frequency is worth a try"
 
 
 def test_pair_of_sines_is_born_with_both_periods_where_one_pulls_the_other_aside() -> None:
@@ -96,78 +91,76 @@ def test_pair_of_sines_is_born_with_both_periods_where_one_pulls_the_other_aside
     and 44 rounds."""
     periods = (31.0, 44.0)
     search = past(sine(periods[0], 150) + sine(periods[1], 150))
-    pairs = [each.hypothesis for each in born("seasons", search)]
-    best = next(h for h in pairs if isinstance(h, Seasons) and h.added)
-    found = sorted((best.first.spec().periods[0], best.second.spec().periods[0]))
+    pairs = [each.spec for each in born("seasons", search)]
+    best = next(h for h in pairs if h.shapes[1] == ADDED_SINE)
+    found = sorted(best.periods)
     assert found == pytest.approx(periods, rel=0.01)
 
 
 def test_sine_is_born_with_the_context() -> None:
-    search = past(sine(23.7, 150), contextual=True, heavy=[Fourier(24.5, contextual=True)])
-    newborns = born("fourier", search)
-    periods = [h.period for h in (each.hypothesis for each in newborns) if isinstance(h, Fourier)]
+    search = past(sine(23.7, 150), contextual=True, heavy=[fourier(24.5, contextual=True)])
+    candidates = born("fourier", search)
+    periods = [h.periods[0] for h in (each.spec for each in candidates) if h.family == "fourier"]
     assert periods == pytest.approx([23.7] * 4, rel=0.005), (
         "a rhythm and the heaviest, climbed to the top"
     )
-    assert [each.looked_at for each in newborns] == [150.0] * 4
-    hypotheses = [each.hypothesis.spec() for each in newborns]
+    assert [each.looked_at for each in candidates] == [150.0] * 4
+    hypotheses = [each.spec for each in candidates]
     assert all(spec.contextual for spec in hypotheses)
     assert [spec.discount for spec in hypotheses] == [1.0, DRIFTING] * 2
 
 
 @pytest.mark.parametrize(("half", "offset"), [(7.0, 3.0), (10.0, 0.0)])
 def test_two_phases_are_born(half: float, offset: float) -> None:
-    newborns = born("square", past(wave(half, offset, 120)))
-    first = newborns[0].hypothesis
-    assert isinstance(first, Square)
-    assert first.half_period == half
+    candidates = born("square", past(wave(half, offset, 120)))
+    first = candidates[0].spec
+    assert first.family == "square"
+    assert first.periods[0] == half
     t = T0 + np.arange(120)
-    phase = np.floor((t + first.offset) / first.half_period) % 2
+    phase = np.floor((t + first.offsets[0]) / first.periods[0]) % 2
     expected = np.floor((t + offset) / half) % 2
     assert np.mean(phase == expected) in (0.0, 1.0)
-    assert {each.looked_at for each in newborns} == {float(len(seek.squares(120)[0]))}
-    assert len(newborns) == 1, "no other wave is worth a try"
+    assert {each.looked_at for each in candidates} == {float(len(seek.squares(120)[0]))}
+    assert len(candidates) == 1, "no other wave is worth a try"
 
 
 def test_two_phases_are_born_with_the_context() -> None:
-    search = past(wave(9.0, 4.0, 140), contextual=True, heavy=[Square(30.0, contextual=True)])
-    newborns = born("square", search)
-    assert [each.looked_at for each in newborns] == [8.0 * 140] * 2
-    halves = [
-        h.half_period for h in (each.hypothesis for each in newborns) if isinstance(h, Square)
-    ]
+    search = past(wave(9.0, 4.0, 140), contextual=True, heavy=[square(30.0, contextual=True)])
+    candidates = born("square", search)
+    assert [each.looked_at for each in candidates] == [8.0 * 140] * 2
+    halves = [h.periods[0] for h in (each.spec for each in candidates) if h.family == "square"]
     assert halves[0] == pytest.approx(9.0, rel=0.02)
     assert halves[1] == 9.0, "whole half periods are tried beside"
-    second = newborns[1].hypothesis
-    assert isinstance(second, Square)
+    second = candidates[1].spec
+    assert second.family == "square"
     t = T0 + np.arange(140)
-    phase, expected = np.floor((t + second.offset) / 9.0) % 2, np.floor((t + 4.0) / 9.0) % 2
+    phase, expected = np.floor((t + second.offsets[0]) / 9.0) % 2, np.floor((t + 4.0) / 9.0) % 2
     agreement = float(np.mean(phase == expected))
     assert max(agreement, 1 - agreement) > 0.93
 
 
 def test_second_season_is_found_in_what_the_first_leaves() -> None:
     swing = 3 * sine(40.0, 240) + wave(7.0, 0.0, 240)
-    newborns = born("seasons", past(swing, heavy=[Fourier(40.0, 0.99)]))
-    *pairs, climbed = [each.hypothesis for each in newborns if isinstance(each.hypothesis, Seasons)]
-    assert all(pair.first == Fourier(40.0) for pair in pairs)
-    assert Seasons(Fourier(40.0), Square(7.0, 0.0)) in pairs
-    assert {each.looked_at for each in newborns} == {0.25 * 240**2}
-    assert [pair.added for pair in pairs] == [True, False, False]
-    assert climbed.added
+    candidates = born("seasons", past(swing, heavy=[fourier(40.0, 0.99)]))
+    *pairs, climbed = [each.spec for each in candidates if each.spec.family == "seasons"]
+    assert all((pair.shapes[0], pair.periods[0]) == (SINE, 40.0) for pair in pairs)
+    assert seasons(fourier(40.0), square(7.0, 0.0)) in pairs
+    assert {each.looked_at for each in candidates} == {0.25 * 240**2}
+    assert [pair.shapes[1] for pair in pairs] == [ADDED_SINE, SINE, SQUARE]
+    assert climbed.shapes[1] == ADDED_SINE
 
 
 def test_second_season_of_a_wave_is_no_sum() -> None:
     swing = sine(31.0, 200) + wave(8.0, 0.0, 200)
-    newborns = born("seasons", past(swing, heavy=[Square(8.0, 0.0, 0.9)]))
-    pairs = [each.hypothesis for each in newborns if isinstance(each.hypothesis, Seasons)]
+    candidates = born("seasons", past(swing, heavy=[square(8.0, 0.0, 0.9)]))
+    pairs = [each.spec for each in candidates if each.spec.family == "seasons"]
     *pairs, climbed = pairs
     assert len(pairs) == 3
-    assert all(pair.first == Square(8.0) and not pair.added for pair in pairs)
-    assert climbed.added, "two sines that were climbed together"
-    assert isinstance(pairs[0].second, Fourier)
-    assert pairs[0].second.period == pytest.approx(31.0, rel=0.02)
-    assert [each.hypothesis for each in born("seasons", past(swing))] == [climbed]
+    assert all((pair.shapes[0], pair.periods[0]) == (SQUARE, 8.0) for pair in pairs)
+    assert climbed.shapes[1] == ADDED_SINE, "two sines that were climbed together"
+    assert pairs[0].shapes[1] == SINE
+    assert pairs[0].periods[1] == pytest.approx(31.0, rel=0.02)
+    assert [each.spec for each in born("seasons", past(swing))] == [climbed]
 
 
 @pytest.mark.parametrize("contextual", [False, True])
@@ -176,8 +169,8 @@ def test_search_tries_hardly_anything_when_nothing_swings(contextual: bool) -> N
 
 
 def test_search_bears_a_period_that_is_longer_than_the_window() -> None:
-    search = past(sine(23.7, 30), contextual=True, heavy=[Fourier(2048.0, contextual=True)])
-    assert all(isinstance(each.hypothesis, Fourier) for each in born("fourier", search))
+    search = past(sine(23.7, 30), contextual=True, heavy=[fourier(2048.0, contextual=True)])
+    assert all(each.spec.family == "fourier" for each in born("fourier", search))
 
 
 def test_grids_of_a_scan_cover_what_rounds_can_tell_apart() -> None:
@@ -203,7 +196,7 @@ def test_grids_of_a_scan_cover_what_rounds_can_tell_apart() -> None:
 
 def test_too_few_rounds_have_no_sines() -> None:
     rounds = Rounds(0, np.zeros(2, np.int64), np.zeros(2))
-    assert finished(seek.best_sines(rounds, 1, 3)) == []
+    assert finish(seek.best_sines(rounds, 1, 3)) == []
 
 
 def test_moves_of_a_wave_keep_the_boundary_at_the_centre() -> None:
@@ -222,11 +215,11 @@ def test_moves_of_a_wave_keep_the_boundary_at_the_centre() -> None:
 
 
 def test_climb_stops_at_the_top() -> None:
-    def score(halves: FloatArray, offsets: FloatArray) -> Pieces[FloatArray]:
+    def score(halves: FloatArray, offsets: FloatArray) -> Job[FloatArray]:
         yield 1
         return -((halves - 6.3) ** 2) - ((offsets - 2.2) ** 2) / 10
 
-    half, offset = finished(seek.climb(8.0, 4.0, 0.0, score))
+    half, offset = finish(seek.climb(8.0, 4.0, 0.0, score))
     assert half == pytest.approx(6.3, abs=0.2)
     assert offset == pytest.approx(2.2, abs=0.3)
 
@@ -234,22 +227,22 @@ def test_climb_stops_at_the_top() -> None:
 def test_rhythms_are_those_of_each_arms_products_in_the_order_of_decisions() -> None:
     """The same past, its rewards in another order and some before the scan begins."""
     search = past(sine(12.5, 120), contextual=True)
-    straight = finished(seek.rhythms(search.window, search.rounds, search.layout, 2))
+    straight = finish(seek.rhythms(search.window, search.rounds, search.layout, 2))
     assert straight[0][0] == pytest.approx(12.5, rel=0.02)
     order = np.random.default_rng(0).permutation(120)
     shuffled = Window._make(part[order] for part in search.window)
-    again = finished(seek.rhythms(shuffled, search.rounds, search.layout, 2))
+    again = finish(seek.rhythms(shuffled, search.rounds, search.layout, 2))
     np.testing.assert_allclose(again, straight)
     arm = search.rounds.arm
     cut = next(i for i in range(30, 60) if arm[i - 1] != arm[-1])
     later = search.rounds._replace(t0=T0 + cut, arm=arm[cut:], y=search.rounds.y[cut:])
-    part = finished(seek.rhythms(search.window, later, search.layout, 1))
+    part = finish(seek.rhythms(search.window, later, search.layout, 1))
     assert part[0][0] == pytest.approx(12.5, rel=0.03)
     alone = Window._make(each[cut:] for each in search.window)
-    assert part == finished(seek.rhythms(alone, later, search.layout, 1)), (
+    assert part == finish(seek.rhythms(alone, later, search.layout, 1)), (
         "what came before is left out"
     )
-    shared = finished(seek.rhythms(search.window, search.rounds, Layout(2, 2, True), 1))
+    shared = finish(seek.rhythms(search.window, search.rounds, Layout(2, 2, True), 1))
     assert shared[0] != straight[0]
 
 
@@ -257,20 +250,20 @@ def test_spectral_rhythms_are_apart_and_in_range() -> None:
     n = 128
     t = np.arange(n)
     moments = np.column_stack([np.sin(2 * np.pi * t / 16), 0.5 * np.sin(2 * np.pi * (t + 3) / 5)])
-    found = finished(seek.spectral(moments, 0, 2))
+    found = finish(seek.spectral(moments, 0, 2))
     assert [period for period, _ in found] == pytest.approx([16, 5], rel=0.01)
     assert found[0][1] % 8 == pytest.approx(0.0, abs=0.3) or found[0][1] % 8 == pytest.approx(
         8.0, abs=0.3
     )
     assert found[1][1] % 2.5 == pytest.approx(0.5, abs=0.2)
     for other in (1e-4 * moments, moments + 5.0):
-        np.testing.assert_allclose(finished(seek.spectral(other, 0, 2)), found, rtol=1e-3)
-    assert finished(seek.spectral(np.zeros((n, 2)), 0, 3)) == []
+        np.testing.assert_allclose(finish(seek.spectral(other, 0, 2)), found, rtol=1e-3)
+    assert finish(seek.spectral(np.zeros((n, 2)), 0, 3)) == []
     slow = np.sin(2 * np.pi * t / 600)[:, None]
     quick = np.where(t % 2, 1.0, -1.0)[:, None]
     for moments in (slow, quick):
-        assert all(3 <= period <= n for period, _ in finished(seek.spectral(moments, 0, 3)))
-    moved = finished(seek.spectral(np.sin(2 * np.pi * t / 16)[:, None], 4, 1))
+        assert all(3 <= period <= n for period, _ in finish(seek.spectral(moments, 0, 3)))
+    moved = finish(seek.spectral(np.sin(2 * np.pi * t / 16)[:, None], 4, 1))
     assert (moved[0][1] + 4) % 8 == pytest.approx(0.0, abs=0.3) or math.isclose(
         (moved[0][1] + 4) % 8, 8, abs_tol=0.3
     )

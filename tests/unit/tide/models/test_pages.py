@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tidepull.tide.models import pages
-from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Layout
-from tidepull.tide.models.fourier import Fourier
+from tidepull.tide.models.linear import fourier
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.types import FloatArray
 
@@ -73,6 +73,6 @@ def test_forked_process_does_not_write_into_large_zeros_of_its_parent() -> None:
 @on_linux
 def test_bank_has_its_blocks_on_small_pages_also_when_it_is_made_anew() -> None:
     layout = Layout(10_000, 1, False)
-    bank = HypothesisBank(layout, [[Fourier(9.0).spec()]] * 8, NoisePrior())
+    bank = ModelBank(layout, [[fourier(9.0)]] * 8, NoisePrior())
     assert "nh" in flags(bank.arrays.mat)
     assert "nh" in flags(bank.fresh(None).arrays.mat)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.unit.tide.models.test_scan import N_ARMS, dense, given
+from tidepull.tide.jobs import finish_counted
 from tidepull.tide.models.family import Rounds
 from tidepull.tide.models.pairs import climb_pair, pair_evidence
-from tidepull.tide.models.slices import at_once
 from tidepull.types import FloatArray
 
 
@@ -40,7 +40,7 @@ def test_climb_finds_both_periods_from_beside_them() -> None:
     arm, t = rng.integers(2, size=n), np.arange(n)
     y = np.where(arm == 0, 1, -1) * (np.sin(2 * np.pi * t / 53.7) + np.sin(2 * np.pi * t / 91.3))
     rounds = Rounds(0, arm, y + 0.1 * rng.normal(size=n))
-    (one, two, evidence), steps = at_once(climb_pair((52.0, 95.0), rounds, 2))
+    (one, two, evidence), steps = finish_counted(climb_pair((52.0, 95.0), rounds, 2))
     assert (one, two) == pytest.approx((53.7, 91.3), rel=2e-3)
     assert evidence == pytest.approx(
         float(pair_evidence(np.array([[1 / one, 1 / two]]), rounds, 2)[0])
@@ -50,5 +50,5 @@ def test_climb_finds_both_periods_from_beside_them() -> None:
 
 def test_climb_stays_where_no_move_is_slow_enough_for_the_window() -> None:
     rounds = given(0, 6, 12)
-    (one, two, _), _ = at_once(climb_pair((40.0, 40.0), rounds, N_ARMS))
+    (one, two, _), _ = finish_counted(climb_pair((40.0, 40.0), rounds, N_ARMS))
     assert max(one, two) <= 4 * 12 + 1e-9

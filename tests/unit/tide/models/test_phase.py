@@ -10,11 +10,12 @@ import pytest
 
 from tidepull.policies import build_policy
 from tidepull.tide.models import phase
-from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Layout, Window
-from tidepull.tide.models.fourier import Fourier
+from tidepull.tide.models.linear import fourier
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import blank, columns
+from tidepull.tide.models.spec import Spec
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
 PERIOD, ARMS = 37.3, 3
@@ -26,22 +27,22 @@ def means(t: IntArray | int) -> FloatArray:
     return np.asarray(0.2 + 0.5 * np.sin(2 * np.pi * (np.atleast_1d(t)[:, None] / PERIOD + shifts)))
 
 
-def lived(period: float, rounds: int, noise: float = 0.3) -> tuple[HypothesisBank, Window]:
+def lived(period: float, rounds: int, noise: float = 0.3) -> tuple[ModelBank, Window]:
     """A bank whose slot 0 has learnt so many rounds with that period, and the last 1,000 of
     them."""
-    specs = [Fourier(period).spec(), Fourier(period).spec()]
-    bank = HypothesisBank(Layout(ARMS, 1, False), [[spec] for spec in specs], NoisePrior())
+    specs = [fourier(period), fourier(period)]
+    bank = ModelBank(Layout(ARMS, 1, False), [[spec] for spec in specs], NoisePrior())
     bank.assign(0, specs[0])
     rng = np.random.default_rng(0)
     t, arm = np.arange(rounds), rng.integers(ARMS, size=rounds)
     y = means(t)[t, arm] + noise * rng.standard_normal(rounds)
     window = Window(t, np.zeros((rounds, len(columns()))), arm, np.ones((rounds, 1)), y)
-    for _ in bank.live(0, window, False):
+    for _ in bank.replay(0, window, False):
         pass
     return bank, Window._make(part[-1000:] for part in window)
 
 
-def outlook(bank: HypothesisBank, m: int, t: int) -> FloatArray:
+def outlook(bank: ModelBank, m: int, t: int) -> FloatArray:
     return bank.outlook(m, blank(t, ARMS), np.ones((ARMS, 1)))[0]
 
 
@@ -101,32 +102,32 @@ def test_runaway_is_the_shift_by_which_a_sine_is_behind(p: float) -> None:
 
 @pytest.mark.parametrize(
     "hypothesis",
-    [Fourier(30.0, discount=0.99), Fourier(30.0, contextual=True)],
+    [fourier(30.0, discount=0.99), fourier(30.0, contextual=True)],
     ids=["forgets", "sees"],
 )
-def test_only_plain_seasons_keep_time(hypothesis: Fourier) -> None:
-    assert phase.keeps_time(Fourier(30.0).spec())
-    assert not phase.keeps_time(hypothesis.spec())
+def test_only_plain_seasons_keep_time(hypothesis: Spec) -> None:
+    assert phase.keeps_time(fourier(30.0))
+    assert not phase.keeps_time(hypothesis)
 
 
 def test_weights_still_add_up_when_a_twin_is_born(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phase, "_SURE", 0.0)
     policy: Any = build_policy(("tide", {"window": 256}), ProblemShape(ARMS), seed=0)
     rng, context, inner = np.random.default_rng(1), Context(), policy.inner._patterns
-    born, keep = [], inner._births._keep_time
+    born, keep = [], inner._search._keep_time
 
     def noted(window: Window) -> None:
-        before, weights = inner._births.count, np.exp(inner._mixture.log_weights)
+        before, weights = inner._search.count, np.exp(inner._mixture.log_weights)
         for (
             slots
-        ) in inner._births.slots.of:  # leave one empty place in every pool: somebody must go
+        ) in inner._search.slots.of:  # leave one empty place in every pool: somebody must go
             empty = [m for m in slots if not inner._bank.arrays.active[m]]
             for m in empty[1:]:
                 inner._bank.assign(m, inner._bank.spec(slots[0]))
                 inner._mixture.log_weights[m], inner._mixture.prior[m] = -60.0, 1e-9
         inner._mixture.prior /= inner._mixture.prior.sum()
         keep(window)
-        born.append(inner._births.count > before)
+        born.append(inner._search.count > before)
         if born[-1]:
             elder = int(np.argmax(weights))
             after = np.exp(inner._mixture.log_weights)
@@ -134,7 +135,7 @@ def test_weights_still_add_up_when_a_twin_is_born(monkeypatch: pytest.MonkeyPatc
             assert np.sort(after)[-2] == pytest.approx(weights[elder] / 2, rel=1e-6)
             assert inner._mixture.prior.sum() == pytest.approx(1.0, abs=1e-12)
 
-    inner._births._keep_time = noted
+    inner._search._keep_time = noted
     for t in range(1600):
         arm = policy.choose(context)
         policy.learn(Event(context, arm, float(means(t)[0, arm] + 0.3 * rng.standard_normal())))

@@ -11,12 +11,12 @@ import threading
 import numpy as np
 import pytest
 
-from tidepull.tide.models import particles, regimes
+from tidepull.tide.jobs import finish
+from tidepull.tide.models import filters, particles, regimes
 from tidepull.tide.models.family import Layout, Window
 from tidepull.tide.models.filters import RIDGE, Blocks
 from tidepull.tide.models.particles import Particles
 from tidepull.tide.models.regimes import RegimeFilter
-from tidepull.tide.models.slices import finished
 from tidepull.types import FloatArray, IntArray
 
 PLAIN = np.ones(1)
@@ -104,7 +104,7 @@ def test_stories_are_kept_with_the_right_weight_on_average(monkeypatch: pytest.M
 
 def weights_kept(weights: FloatArray, most: int, u: float) -> FloatArray:
     made, chosen = weights.copy(), np.empty(len(weights), np.int64)
-    count = particles.keep(made, most, u, chosen)
+    count = particles._kept(made, most, u, chosen)
     kept = np.zeros(len(weights))
     kept[chosen[:count]] = made[chosen[:count]]
     return kept
@@ -149,7 +149,8 @@ def test_everybody_is_kept_when_there_is_room() -> None:
 
 
 def test_number_of_the_round_is_uniform_and_depends_on_seed_and_round() -> None:
-    drawn = np.array([[particles.chance(seed, t) for t in range(500)] for seed in range(20)])
+    with np.errstate(over="ignore"):  # whole numbers modulo 2^64
+        drawn = np.array([[particles._uniform(seed, t) for t in range(500)] for seed in range(20)])
     assert ((drawn >= 0) & (drawn < 1)).all()
     assert len(np.unique(drawn)) == drawn.size
     assert np.histogram(drawn, 10, (0, 1))[0] == pytest.approx(np.full(10, 1000), abs=130)
@@ -195,7 +196,7 @@ def test_draws_follow_the_regime_that_returned() -> None:
 def test_late_reward_is_learnt_by_stories_whose_regime_ruled_already() -> None:
     made = filter_of(1)
     play(made, np.array([0, 1, 3, 4]), np.zeros(4, np.int64), np.array([1.0, 1.0, -1.0, -1.0]))
-    ps = made.particles
+    ps = made.arrays
     alive, since, weight = ps.weight > 0, np.array(ps.since), np.array(ps.weight)
     total = np.array(ps.n.sum(axis=(1, 2)))
     n, s = (part[np.arange(len(weight)), ps.now, 0].copy() for part in (ps.n, ps.s))
@@ -216,15 +217,15 @@ def test_blocks_with_a_context_are_ridge_regressions_on_the_rounds_of_their_regi
     rng = np.random.default_rng(1)
     made = filter_of(2, 3, contextual=True, shared=shared)
     X, y, arm = rng.standard_normal((30, 3)), rng.standard_normal(30), rng.integers(2, size=30)
-    made.particles.settings[0] = 1e12  # nobody ever leaves
+    made.arrays.settings[0] = 1e12  # nobody ever leaves
     for i in range(30):
         made.observe(i, int(arm[i]), X[i], float(y[i]), False)
-    story, x = int(np.argmax(made.particles.weight)), rng.standard_normal((2, 3))
+    story, x = int(np.argmax(made.arrays.weight)), rng.standard_normal((2, 3))
     means, errors, leverages = np.empty((3, 2))
     z = rng.standard_normal(3)
-    particles.shared_outlook(made.particles, story, 0, x, z, means, errors, leverages)
+    filters.shared_outlook(made.arrays, story, 0, x, z, means, errors, leverages)
     mine = np.full(30, True) if shared else arm == 0
-    precision = made.particles.noise[RIDGE] * np.eye(3) + X[mine].T @ X[mine]
+    precision = made.arrays.noise[RIDGE] * np.eye(3) + X[mine].T @ X[mine]
     assert means[0] == pytest.approx(
         x[0] @ np.linalg.solve(precision, X[mine].T @ y[mine]), rel=1e-9
     )
@@ -254,7 +255,7 @@ def test_living_through_a_window_equals_round_by_round_and_snapshots_lose_nothin
         one.observe(int(window.t[i]), int(window.arm[i]), window.x[i], float(window.y[i]), False)
         for i in range(n)
     ]
-    assert finished(two.live(window, False)).tolist() == scores
+    assert finish(two.replay(window, False)).tolist() == scores
     three = one.fresh(None)
     three.restore(copy.deepcopy(two.snapshot()))
     for i in range(5):
@@ -282,5 +283,5 @@ def test_weights_stay_finite_and_add_up_when_a_reward_is_absurd() -> None:
     for t in range(200):
         y = 1e12 if t == 120 else float(rng.normal())
         assert np.isfinite(made.observe(t, t % 2, PLAIN, y, False))
-    ps: Particles = made.particles
+    ps: Particles = made.arrays
     assert ps.weight.sum() == pytest.approx(1.0)

@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 
+from tidepull.tide.jobs import finish
 from tidepull.tide.models import seek
 from tidepull.tide.models.family import Layout, Rounds, Window
 from tidepull.tide.models.moments import Moments
 from tidepull.tide.models.scan import sine_evidence, square_evidence
-from tidepull.tide.models.slices import finished
 from tidepull.tide.models.spectrum import left_over, sine_spectrum, square_table
 from tidepull.types import FloatArray, IntArray
 
@@ -90,7 +90,7 @@ def test_evidence_is_finite_where_a_season_explains_everything() -> None:
 @pytest.mark.parametrize(("t0", "n"), [(0, 25), (17, 26)])
 def test_spectrum_has_the_evidence_of_every_sine(t0: int, n: int) -> None:
     rounds = given(t0, 3, n)
-    frequencies, evidence = finished(sine_spectrum(rounds, 3))
+    frequencies, evidence = finish(sine_spectrum(rounds, 3))
     np.testing.assert_allclose(frequencies[:-1], seek.frequencies(n)[: len(frequencies) - 1])
     np.testing.assert_allclose(evidence, sine_evidence(frequencies, rounds, N_ARMS))
 
@@ -103,7 +103,7 @@ def test_table_has_the_evidence_of_every_square_wave(t0: int) -> None:
         for a, b in zip(seek.squares(60), ([2.5, 0.6, 90], [1.5, 0.2, 7]), strict=True)
     )
     np.testing.assert_allclose(
-        finished(square_table(halves, offsets, rounds)),
+        finish(square_table(halves, offsets, rounds)),
         square_evidence(halves, offsets, rounds, N_ARMS),
     )
 
@@ -124,18 +124,18 @@ def test_moments_have_the_evidence_of_seasons_with_contexts(shared: bool) -> Non
     x, y = rng.normal(size=(n, 3)), rng.normal(size=n)
     moments = Moments(Window(t, np.zeros((n, 1)), arm, x, y), Layout(N_ARMS, 3, shared), 0.1)
     block = np.zeros(n, np.int64) if shared else arm
-    assert finished(moments.plain()) == pytest.approx(dense(x, block, y, n))
+    assert finish(moments.plain()) == pytest.approx(dense(x, block, y, n))
     halves, offsets = np.array([4.0, 7.3]), np.array([1.5, 0.2])
     expected = [
         dense(x, 2 * block + phases(t, h, o), y, n) for h, o in zip(halves, offsets, strict=True)
     ]
-    np.testing.assert_allclose(finished(moments.squares(halves, offsets)), expected)
+    np.testing.assert_allclose(finish(moments.squares(halves, offsets)), expected)
     periods = np.array([5.5, 21.0])
     turns = [2 * np.pi * t / period for period in periods]
     tau = [np.column_stack([np.ones(n), np.cos(turn), np.sin(turn)]) for turn in turns]
     rows = [np.einsum("ni,nj->nij", each, x).reshape(n, -1) for each in tau]
     np.testing.assert_allclose(
-        finished(moments.sines(periods)), [dense(phi, block, y, n) for phi in rows]
+        finish(moments.sines(periods)), [dense(phi, block, y, n) for phi in rows]
     )
 
 

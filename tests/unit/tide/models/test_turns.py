@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from tidepull.tide.jobs import finish
 from tidepull.tide.models import turns
 from tidepull.tide.models.notes import Past, blank, columns
-from tidepull.tide.models.slices import finished
 from tidepull.tide.models.turns import BELIEF, SCALE, TurnFilter, TurnsMemory
 from tidepull.types import FloatArray
 
@@ -117,7 +117,7 @@ def test_memory_notes_the_beliefs_held_when_each_round_was_decided() -> None:
     memory = TurnsMemory(3)
     memory.add(0, 2, 1.0, True)
     finished_rounds, notes = past(list(range(50)), arms, successes, list(range(50)))
-    finished(memory.rewrite(finished_rounds, notes))
+    finish(memory.rewrite(finished_rounds, notes))
     np.testing.assert_array_equal(notes[:, BELIEF.index], held)
     now = blank(50, 3)
     memory.look(now)
@@ -172,7 +172,7 @@ def test_memory_lives_again_through_rounds_whose_rewards_came_late() -> None:
         held.append(now.each[BELIEF.index, arms[t]])
     known = [max(0, t - late) for t in range(n)]
     finished_rounds, notes = past(list(range(n)), arms, successes, known)
-    finished(TurnsMemory(3).rewrite(finished_rounds, notes))
+    finish(TurnsMemory(3).rewrite(finished_rounds, notes))
     np.testing.assert_allclose(notes[:, BELIEF.index], held, rtol=1e-12)
 
 

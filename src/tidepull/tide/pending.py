@@ -14,7 +14,7 @@ CAPACITY = 8192
 """Rounds after which a decision without a reward is forgotten."""
 
 
-class Known(NamedTuple):
+class UnfinishedRound(NamedTuple):
     """A round that was decided: its moment (rewards as they were paid), how many rewards had come,
     the arm that was chosen, and what was seen of that arm."""
 
@@ -24,23 +24,23 @@ class Known(NamedTuple):
     seen: FloatArray
 
 
-class Trail:
+class UnfinishedRounds:
     """Unfinished rounds, oldest first."""
 
     def __init__(self) -> None:
-        self._rounds: dict[int, Known] = {}
+        self._rounds: dict[int, UnfinishedRound] = {}
 
     def __len__(self) -> int:
         return len(self._rounds)
 
-    def add(self, known: Known) -> None:
+    def add(self, known: UnfinishedRound) -> None:
         """A round has been decided."""
         self._rounds[known.moment.t] = known
         oldest = next(iter(self._rounds))
         if oldest <= known.moment.t - CAPACITY:
             del self._rounds[oldest]
 
-    def take(self, t: int) -> Known | None:
+    def take(self, t: int) -> UnfinishedRound | None:
         """Round t, which is finished now; None where it is forgotten."""
         return self._rounds.pop(t, None)
 
@@ -70,4 +70,6 @@ class Trail:
         ]
         for t, came, arm, seen, notes, each in zip(snapshot["t"], *rows, strict=True):
             moment = Moment(int(t), np.array(notes, float), np.array(each, float))
-            self._rounds[int(t)] = Known(moment, int(came), int(arm), np.array(seen, float))
+            self._rounds[int(t)] = UnfinishedRound(
+                moment, int(came), int(arm), np.array(seen, float)
+            )

@@ -29,7 +29,8 @@ import math
 
 import numpy as np
 
-from tidepull.types import FloatArray, Snapshot
+from tidepull.state import Stateful
+from tidepull.types import FloatArray
 
 TRUSTED = 16
 _RECENT = 1024
@@ -40,9 +41,11 @@ _BY_CHANCE = 2.0
 """Standard deviations of the number of wild rewards in a window."""
 
 
-class WildRewards:
+class OutlierFilter(Stateful):
     """Bounds for rewards; `share` of them may be wild (0: all are taken): those `beyond` times as
     far out as others, and never those from -`usual` to `usual`."""
+
+    state = ("recent", "beyond", "count", "aside", "judged", "low", "high", "latest", "varied")
 
     def __init__(
         self,
@@ -114,36 +117,6 @@ class WildRewards:
             return False
         self._judged = True
         return True
-
-    def snapshot(self) -> Snapshot:
-        """Recent rewards and the bounds."""
-        bounded = [self.low, self.high] if math.isfinite(self.low) else None
-        latest = None if math.isnan(self._latest) else self._latest
-        careful = {"latest": latest, "varied": self._varied} if self._careful else {}
-        return {
-            **careful,
-            "recent": self._recent.copy(),
-            "beyond": self._beyond.copy(),
-            "count": self.count,
-            "aside": self.aside,
-            "judged": self._judged,
-            "bounds": bounded,
-        }
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
-        for name, array in (("recent", self._recent), ("beyond", self._beyond)):
-            if np.shape(snapshot[name]) != array.shape:
-                raise ValueError(f"wild rewards that do not fit in '{name}'")
-            array[:] = snapshot[name]
-        if self._careful:
-            latest = snapshot["latest"]
-            self._latest = math.nan if latest is None else float(latest)
-            self._varied = bool(snapshot["varied"])
-        self.count, self.aside = int(snapshot["count"]), int(snapshot["aside"])
-        self._judged = bool(snapshot["judged"])
-        low, high = snapshot["bounds"] or (-math.inf, math.inf)
-        self.low, self.high = float(low), float(high)
 
 
 def bounds(

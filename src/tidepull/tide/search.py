@@ -1,18 +1,18 @@
-"""Births and deaths: new periods near what proves good, at the expense of what does not.
+"""Structure search: new periods near what proves good, at the expense of what does not.
 
-A newborn lives through the window of past rounds in a spare slot. Its weight is then what Bayes'
-rule would have given it, had it been there since the window began with the prior pi:
+A candidate is replayed through the window of past rounds in a spare slot. Its weight is then what
+Bayes' rule would have given it, had it been there since the window began with the prior pi:
 
     log w = log pi + (its log likelihood of the window) - (the gain in log evidence over the window)
 
-Evidence is that of all present hypotheses, as if each had been there from the start: a birth adds
-to it. (The mixture's own record of predictions would not do. It contains the losses of hypotheses
-that are gone, and newborns would be measured against those.) Here pi is its family's prior over the
-number of candidates that were looked at, so that looking at many costs what it should. It takes the
-place of the lightest of its family, if that is lighter.
+Evidence is that of all present models, as if each had been there from the start: a candidate that
+is accepted adds to it. (The mixture's own record of predictions would not do. It contains the
+losses of models that are gone, and candidates would be measured against those.) Here pi is its
+family's prior over the number of candidates that were looked at, so that looking at many costs what
+it should. It takes the place of the lightest of its family, if that is lighter.
 
 What to look for is each family's own affair (`tide/models/*.py`). All of it is done in slices,
-between which rewards may come: a newborn lives through these, too, before it counts.
+between which rewards may come: a candidate is replayed through these, too, before it counts.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidepull.state import Stateful
+from tidepull.tide.jobs import Job
 from tidepull.tide.mixture import Mixture
 from tidepull.tide.models import phase, seek
-from tidepull.tide.models.bank import HypothesisBank
-from tidepull.tide.models.families import FAMILIES, hypothesis_of
-from tidepull.tide.models.family import Layout, Newborn, Pool, Rounds, Window
-from tidepull.tide.models.fourier import same_peak
-from tidepull.tide.models.slices import Pieces
-from tidepull.tide.models.spec import ADDED_SINE, HARMONICS, NO_NOTE, SINE, SQUARE, Hypothesis, Spec
+from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.families import FAMILIES
+from tidepull.tide.models.family import Candidate, Layout, Pool, Rounds, Window
+from tidepull.tide.models.spec import ADDED_SINE, SINE, SQUARE, Spec
 from tidepull.tide.scale import Units
 from tidepull.tide.window import RecentRounds, one_by_one
-from tidepull.types import FloatArray, Snapshot
+from tidepull.types import BoolArray, FloatArray
 
 _SHORTEST_WINDOW = 24
 _SAME = 0.005
@@ -41,7 +41,7 @@ _SINES = 3
 
 
 def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
-    """Every pool of these families that suits the problem; context-free hypotheses stand beside
+    """Every pool of these families that suits the problem; context-free models stand beside
     contextual ones, because they learn faster where contexts do not matter. Arms known by vectors
     alone need the vectors."""
     kinds = [True] if layout.shared else [False, True] if layout.context_dim > 1 else [False]
@@ -53,9 +53,9 @@ def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
 
 class Slots:
     """Who sits in which slot of the bank, and how likely each pool is beforehand. `alone` names the
-    families of hypotheses that sit one by one behind the bank's slots."""
+    families of models that sit one by one behind the bank's slots."""
 
-    def __init__(self, bank: HypothesisBank, pools: Sequence[Pool], alone: Sequence[str]) -> None:
+    def __init__(self, bank: ModelBank, pools: Sequence[Pool], alone: Sequence[str]) -> None:
         self.pools = pools
         self.families = tuple(dict.fromkeys([*(pool.family for pool in pools), *alone]))
         sizes = [len(pool.initial) + pool.spare for pool in pools]
@@ -101,69 +101,61 @@ class Slots:
 
 
 @dataclass(frozen=True)
-class _Hunt:
-    """One search of one pool: what a family may ask (`hypotheses.family.Search`)."""
+class _PoolSearch:
+    """One search of one pool: what a family may ask (`models.family.Search`)."""
 
-    births: Births
+    of: StructureSearch
     pool: int
     window: Window
     rounds: Rounds
 
     @property
     def layout(self) -> Layout:
-        return self.births.bank.layout
+        return self.of.bank.layout
 
     @property
     def contextual(self) -> bool:
-        return self.births.slots.pools[self.pool].contextual
+        return self.of.slots.pools[self.pool].contextual
 
-    def heaviest(self) -> list[Hypothesis]:
-        slots, log_weights = self.births.slots.of[self.pool], self.births.mixture.log_weights
+    def heaviest(self) -> list[Spec]:
+        bank, slots = self.of.bank, self.of.slots.of[self.pool]
+        log_weights = self.of.mixture.log_weights
         order = slots.start + np.argsort(-log_weights[slots.start : slots.stop], kind="stable")
-        return [self._named(int(m)) for m in order[:2] if self.births.bank.arrays.active[m]]
+        return [bank.spec(int(m)) for m in order[:2] if bank.arrays.active[m]]
 
-    def sines(self) -> Pieces[list[float]]:
-        if self.births.sines is None:  # whoever asks first looks for all
-            self.births.sines = yield from seek.best_sines(self.rounds, self.layout.n_arms, _SINES)
-        return self.births.sines
+    def sines(self) -> Job[list[float]]:
+        if self.of.sines is None:  # whoever asks first looks for all
+            self.of.sines = yield from seek.best_sines(self.rounds, self.layout.n_arms, _SINES)
+        return self.of.sines
 
-    def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
-        if not self.births.heard:  # whoever asks first listens for all
-            self.births.heard = yield from seek.rhythms(
+    def rhythms(self, count: int) -> Job[list[tuple[float, float]]]:
+        if not self.of.heard:  # whoever asks first listens for all
+            self.of.heard = yield from seek.rhythms(
                 self.window, self.rounds, self.layout, seek.MOST_RHYTHMS
             )
-        return self.births.heard[:count]
+        return self.of.heard[:count]
 
-    def knows(self, hypothesis: Hypothesis) -> bool:
-        bank, spec, slots = self.births.bank, hypothesis.spec(), self.births.slots.of[self.pool]
-        alike = bank.arrays.active & (bank.arrays.periods == spec.periods).all(axis=1)
-        return any(bank.spec(m) == spec for m in np.flatnonzero(alike).tolist() if m in slots)
-
-    def heaviest_of(self, families: Sequence[str]) -> Hypothesis | None:
-        births = self.births
+    def heaviest_of(self, families: Sequence[str]) -> Spec | None:
         found = [
             m
-            for pool, slots in zip(births.slots.pools, births.slots.of, strict=True)
+            for pool, slots in zip(self.of.slots.pools, self.of.slots.of, strict=True)
             for m in slots
-            if pool.family in families and not pool.contextual and births.bank.arrays.active[m]
+            if pool.family in families and not pool.contextual and self.of.bank.arrays.active[m]
         ]
-        log_weights = births.mixture.log_weights
-        return self._named(max(found, key=lambda m: float(log_weights[m]))) if found else None
+        log_weights = self.of.mixture.log_weights
+        return self.of.bank.spec(max(found, key=lambda m: float(log_weights[m]))) if found else None
 
-    def ridge(self, hypothesis: Hypothesis) -> float:
-        return float(
-            self.births.bank.arrays.ridge[self.births.settle(self.pool, hypothesis.spec())]
-        )
-
-    def _named(self, m: int) -> Hypothesis:
-        return hypothesis_of(self.births.bank.spec(m))
+    def ridge(self, spec: Spec) -> float:
+        return float(self.of.bank.arrays.ridge[self.of.settle(self.pool, spec)])
 
 
-class Births:
-    """Looks for newborns in every pool that has room, and lets those live that deserve it."""
+class StructureSearch(Stateful):
+    """Looks for candidates in every pool that has room, and lets those live that deserve it."""
+
+    state = ("count", "gained")
 
     def __init__(
-        self, bank: HypothesisBank, slots: Slots, mixture: Mixture, recent: RecentRounds
+        self, bank: ModelBank, slots: Slots, mixture: Mixture, recent: RecentRounds
     ) -> None:
         self.bank, self.slots, self.mixture = bank, slots, mixture
         self.heard: list[tuple[float, float]] = []  # the rhythms of the search under way
@@ -171,11 +163,12 @@ class Births:
         self._recent = recent
         self._noise = 1.0
         # Of the search under way: the gain in log evidence over the window, log evidence and what
-        # rewards had added to it when the search began, and what newborns have added since.
+        # rewards had added to it when the search began, and what candidates have added since.
         self._gain = self._evidence = self._learnt = self._added = 0.0
         self.count = 0
+        self.gained = 0.0  # log evidence that candidates have added so far
 
-    def search(self, units: Units) -> Pieces[None]:
+    def search(self, units: Units) -> Job[None]:
         """Look for better periods in the rounds of the window."""
         recent = self._recent
         if len(recent) < _SHORTEST_WINDOW:
@@ -185,7 +178,7 @@ class Births:
         self.heard, self.sines = [], None
         begins = recent.start
         window = recent.window(units)
-        if self.bank.layout.wide_dim:  # newborns see what is narrow
+        if self.bank.layout.wide_dim:  # candidates see what is narrow
             window = window._replace(
                 x=np.ascontiguousarray(window.x[:, : self.bank.layout.context_dim])
             )
@@ -194,14 +187,14 @@ class Births:
             int(np.argmax(self.mixture.log_weights[: self.bank.size]))
         )
         for i, pool in enumerate(self.slots.pools):
-            newborns = FAMILIES[pool.family].newborns
-            if not pool.spare or newborns is None:
+            candidates = FAMILIES[pool.family].candidates
+            if not pool.spare or candidates is None:
                 continue
-            for newborn in newborns(_Hunt(self, i, window, rounds)):
-                if isinstance(newborn, int):
-                    yield newborn
+            for candidate in candidates(_PoolSearch(self, i, window, rounds)):
+                if isinstance(candidate, int):
+                    yield candidate
                 else:
-                    yield from self._try(i, newborn, window, begins + len(window.t), units)
+                    yield from self._try(i, candidate, window, begins + len(window.t), units)
         if self.bank.layout.context_dim == 1:
             self._keep_time(window)
 
@@ -229,33 +222,23 @@ class Births:
         self.count += 1
 
     def settle(self, pool: int, spec: Spec, *, blank: bool = True) -> int:
-        """Put a hypothesis into a spare slot, where it does not count yet; unless `blank`, it is
+        """Put a model into a spare slot, where it does not count yet; unless `blank`, it is
         still to be reset."""
         cradle = next(m for m in self.slots.of[pool] if not self.bank.arrays.active[m])
         self.bank.assign(cradle, spec, self._noise, blank=blank)
         self.bank.arrays.active[cradle] = False
         return cradle
 
-    def snapshot(self) -> Snapshot:
-        """What the bank itself does not hold."""
-        return {"count": self.count}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
-        self.count = int(snapshot["count"])
-
     def _elder(self, i: int, spec: Spec, window: Window) -> int | None:
         """The heaviest of the pool on the same peak: n rounds can hardly tell the two apart."""
         slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
-        n, centre = span_and_centre(window, spec.reads)
+        n, centre = len(window.t), float(window.t[len(window.t) // 2])
         alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
-        alike &= (bank.cell_by[slots] == spec.cell_by) & (bank.reads[slots] == spec.reads)
+        alike &= bank.cell_by[slots] == spec.cell_by
         for j in range(2):
             period, offset = bank.periods[slots, j], bank.offsets[slots, j]
             alike &= bank.shapes[slots, j] == spec.shapes[j]
-            if spec.shapes[j] == HARMONICS:
-                alike &= same_peak(period, spec.periods[j], n) & (offset == spec.offsets[j])
-            elif spec.shapes[j] in (SINE, ADDED_SINE):
+            if spec.shapes[j] in (SINE, ADDED_SINE):
                 alike &= same_peak(period, spec.periods[j], n)
             elif spec.shapes[j] == SQUARE:
                 phase = (centre + offset) / period - (centre + spec.offsets[j]) / spec.periods[j]
@@ -269,7 +252,7 @@ class Births:
         be tried."""
         slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
         alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
-        alike &= (bank.cell_by[slots] == spec.cell_by) & (bank.reads[slots] == spec.reads)
+        alike &= bank.cell_by[slots] == spec.cell_by
         for j in range(2):
             alike &= (bank.shapes[slots, j] == spec.shapes[j]) & (
                 bank.offsets[slots, j] == spec.offsets[j]
@@ -290,32 +273,32 @@ class Births:
         return float(scores.sum())
 
     def _try(
-        self, i: int, newborn: Newborn, window: Window, upto: int, units: Units
-    ) -> Pieces[None]:
+        self, i: int, candidate: Candidate, window: Window, upto: int, units: Units
+    ) -> Job[None]:
         """Live through the window and what came since; then take a place, if the weight deserves
         one."""
         bank, slots = self.bank, self.slots.of[i]
-        spec = newborn.hypothesis.spec()
+        spec = candidate.spec
         if self._is_known(i, spec, len(window.t)):
             return
         cradle = self.settle(i, spec, blank=False)
         yield from bank.resetting(cradle)
-        scores = yield from bank.live(cradle, window, units.binary)
+        scores = yield from bank.replay(cradle, window, units.binary)
         likelihood = self._total(scores, upto - len(scores))
         while upto < self._recent.count:
             if upto < self._recent.start:
                 return  # more came than the window holds: there will be another search
             more = self._recent.window(units, upto)
-            likelihood += self._total((yield from bank.live(cradle, more, units.binary)), upto)
+            likelihood += self._total((yield from bank.replay(cradle, more, units.binary)), upto)
             upto += len(more.t)
         log_weights, prior = self.mixture.log_weights, self.mixture.prior
         elder = self._elder(i, spec, window)
-        pi = self.slots.mass(self.slots.pools[i]) / newborn.looked_at
+        pi = self.slots.mass(self.slots.pools[i]) / candidate.looked_at
         pi = pi if elder is None else max(pi, float(prior[elder]))
         since = self.mixture.learnt - self._learnt  # from rewards that came after the search began
         log_weight = math.log(pi) + likelihood - (self._gain + self._added + since)
         empty = [m for m in slots if not bank.arrays.active[m] and m != cradle]
-        # A better place on the same peak is no further hypothesis: it inherits.
+        # A better place on the same peak is no further model: it inherits.
         leaving = elder
         if elder is None and not empty:
             leaving = min((m for m in slots if m != cradle), key=lambda m: float(log_weights[m]))
@@ -331,14 +314,11 @@ class Births:
         log_weights -= added
         prior /= prior.sum()
         self._added += added
+        self.gained += added
         self.mixture.evidence = self._evidence + self._added + since
         self.count += 1
 
 
-def span_and_centre(window: Window, reads: int) -> tuple[float, float]:
-    """How long the window is by the clock that a hypothesis reads, and a time in its middle."""
-    if reads == NO_NOTE:
-        return len(window.t), float(window.t[len(window.t) // 2])
-    times = window.notes[:, reads]
-    times = times[~np.isnan(times)]
-    return (float(np.ptp(times)), float(np.median(times))) if len(times) else (1.0, 0.0)
+def same_peak(period: FloatArray, other: float, n: float) -> BoolArray:
+    """Whether n rounds can hardly tell the periods apart."""
+    return np.asarray(np.abs(1 / period - 1 / other) < 0.5 / max(n, 1e-300))

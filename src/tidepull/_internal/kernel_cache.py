@@ -1,0 +1,163 @@
+"""Compiled kernels on disk, known by all their sources.
+
+Numba's own cache looks at the file of a kernel alone, so a kernel that was inlined from another
+file stays as it was. Here the stamp of a kernel is a digest of the names and contents of its file
+and of all files of this package that it imports, and theirs (without `_internal`, where decorators
+are). Functions of other packages are not
+affected.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding
+from numba.core import caching
+from numba.core.codegen import JITCodeLibrary
+from numba.core.runtime import rtsys
+
+from tidepull._internal import compiler
+
+_PACKAGE, _DECORATORS = "tidepull", "tidepull._internal"
+_ROOT = Path(__file__).parents[1]
+
+
+@cache
+def source_digest(path: Path, root: Path = _ROOT) -> str:
+    """Return a digest of a source file and of all files below `root` that it imports, directly or
+    not."""
+    digest, waiting, seen = blake2b(digest_size=16), [path.resolve()], set()
+    while waiting:
+        if (file := waiting.pop()) not in seen:
+            seen.add(file)
+            waiting += _imported(file, root.resolve())
+    for file in sorted(seen):
+        digest.update(str(file.relative_to(root.resolve())).encode() + b"\0" + _content(file))
+    return digest.hexdigest()
+
+
+@cache
+def _content(file: Path) -> bytes:
+    return file.read_bytes()
+
+
+@cache
+def _imported(file: Path, root: Path) -> list[Path]:
+    """The files of the package that a file imports by `from` (the only way in this package)."""
+    files = []
+    for node in ast.walk(ast.parse(_content(file))):
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.split(".")[0] == _PACKAGE
+            and not node.module.startswith(_DECORATORS)
+        ):
+            module = root.joinpath(*node.module.split(".")[1:])
+            names = [module / alias.name for alias in node.names]
+            files += [
+                p.with_suffix(".py") for p in (module, *names) if p.with_suffix(".py").is_file()
+            ]
+    return files
+
+
+class _KernelLocator(caching._CacheLocator):  # type: ignore[misc]
+    """Where numba looks for one kernel, and the stamp by which it knows that the kernel is
+    fresh."""
+
+    def __init__(self, function: Callable[..., Any], source: Path) -> None:
+        self._line, self._source = function.__code__.co_firstlineno, source
+        self.places = [
+            root / self.get_suitable_cache_subpath(str(source)) for root in compiler.places()
+        ]
+        self.place = self.places[0]
+
+    def get_cache_path(self) -> str:
+        return str(self.place)
+
+    def get_source_stamp(self) -> str:
+        return source_digest(self._source)
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], file: str) -> _KernelLocator | None:
+        return cls(function, Path(file)) if Path(file).is_relative_to(_ROOT) else None
+
+
+class _LoadedLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """A kernel from disk. What other kernels are compiled with, some megabytes, is read when that is
+    asked for."""
+
+    @property
+    def _shared_module(self) -> Any:
+        return llvmlite.binding.parse_bitcode(self._bitcode)
+
+
+class _KernelFiles(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_KernelLocator,)
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        result = super().rebuild(target_context, payload)
+        library, (_, _, (_, bitcode)) = result.library, payload[0]
+        del library._shared_module
+        library.__class__, library._bitcode = _LoadedLibrary, bitcode
+        return result
+
+
+class KernelIndex(caching.IndexDataCacheFile):  # type: ignore[misc]
+    """Numba's index of one kernel; one that cannot be read is empty, and written anew."""
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except OSError:
+            raise
+        except Exception:  # it is damaged, or names a class that an earlier release had
+            return {}
+
+
+class KernelCache(caching.FunctionCache):  # type: ignore[misc]
+    """Numba's cache of a function, in several places: read from all, written to the first that can
+    be written."""
+
+    _impl_class = _KernelFiles
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        # Of what numba does first (`target_context.refresh()`), kernels need its runtime alone; the
+        # rest is for compilers, and takes 60 MB.
+        rtsys.initialize(target_context)
+        for _ in self._each_place():
+            with suppress(OSError), self._guard_against_spurious_io_errors():
+                if (data := self._load_overload(signature, target_context)) is not None:
+                    return data
+        return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        for _ in self._each_place():
+            with suppress(OSError):
+                return super().save_overload(signature, data)  # type: ignore[no-any-return]
+        return None
+
+    def signatures(self, target_context: Any) -> list[Any]:
+        """Types of arguments for which there is a compiled kernel."""
+        found, target = [], target_context.codegen().magic_tuple()
+        for _ in self._each_place():
+            with suppress(OSError):
+                found += [key[0] for key in self._cache_file._load_index() if key[1] == target]
+        return found
+
+    def _each_place(self) -> Iterator[None]:
+        locator, name = self._impl.locator, self._impl.filename_base
+        stamp = locator.get_source_stamp()
+        for place in locator.places:
+            locator.place = place
+            self._cache_path = str(place)
+            self._cache_file = KernelIndex(str(place), name, stamp)
+            yield

@@ -1,0 +1,116 @@
+"""Lagged events: the latest round, or the arm of the latest success, decides.
+
+family         cells                               tau
+last event     the last arm (0: none yet)          (1, last reward)
+last success   the arm that paid last (0: none)    (1)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tidepull.state import Stateful
+from tidepull.tide.jobs import Job
+from tidepull.tide.models.family import Family, Layout, Pool, fixed
+from tidepull.tide.models.notes import Moment, Past, column
+from tidepull.tide.models.spec import Spec
+from tidepull.types import FloatArray
+
+LAST_ARM = column("last arm", cells=lambda n_arms: n_arms + 1)  # 0: none yet, else 1 + the arm
+LAST_REWARD = column("last reward", reward=True)
+LAST_SUCCESS = column("last success", cells=lambda n_arms: n_arms + 1)  # as `LAST_ARM`
+
+
+def last_event(contextual: bool = False) -> Spec:
+    """A cell for every last arm, and tau = (1, last reward)."""
+    return Spec(
+        "last event", cell_by=LAST_ARM.index, times=LAST_REWARD.index, contextual=contextual
+    )
+
+
+def last_success(contextual: bool = False) -> Spec:
+    """A cell for every arm that may have succeeded last, and tau = (1)."""
+    return Spec("last success", cell_by=LAST_SUCCESS.index, contextual=contextual)
+
+
+class LastEventMemory(Stateful):
+    """The round whose reward came last."""
+
+    state = ("arm", "reward")
+
+    def __init__(self, n_arms: int) -> None:
+        self._arm, self._reward = -1, math.nan
+
+    def look(self, moment: Moment) -> None:
+        """Note its arm and its reward as it was paid."""
+        moment.notes[LAST_ARM.index], moment.notes[LAST_REWARD.index] = self._arm + 1, self._reward
+
+    def add(self, t: int, arm: int, reward: float, success: bool) -> None:
+        """This one came last now."""
+        self._arm, self._reward = arm, reward
+
+    def rewrite(self, past: Past, notes: FloatArray) -> Job[None]:
+        """Rewards are noted as they were paid: nothing to correct."""
+        yield from ()
+
+
+class LastSuccessMemory(Stateful):
+    """The arm whose success came last."""
+
+    state = ("arm",)
+
+    def __init__(self, n_arms: int) -> None:
+        self._arm = -1
+
+    def look(self, moment: Moment) -> None:
+        """Note the arm."""
+        moment.notes[LAST_SUCCESS.index] = self._arm + 1
+
+    def add(self, t: int, arm: int, reward: float, success: bool) -> None:
+        """A success is remembered until the next."""
+        if success:
+            self._arm = arm
+
+    def rewrite(self, past: Past, notes: FloatArray) -> Job[None]:
+        """Find again which arm had succeeded last, before each reward came."""
+        noted = notes[:, LAST_SUCCESS.index]
+        self._arm = -1 if past.whole or np.isnan(noted[0]) else int(noted[0]) - 1
+        after = np.empty(len(past.t) + 1)
+        after[0] = self._arm + 1
+        for i, (arm, success) in enumerate(zip(past.arm, past.success, strict=True)):
+            self.add(int(past.t[i]), int(arm), 0.0, bool(success))
+            after[i + 1] = self._arm + 1
+        known = ~np.isnan(noted)
+        noted[known] = after[np.clip(past.known, 0, None)][known]
+        yield 200 * len(past.t)
+
+
+def _described(words: str, spec: Spec) -> str:
+    return words + (", with the context" if spec.contextual else "")
+
+
+def _pools(layout: Layout, spec: Spec) -> list[Pool]:
+    """Arms that are known by vectors alone have no last arm to speak of."""
+    return [] if layout.shared else fixed(layout, spec)
+
+
+LAST_EVENT = Family(
+    name="last event",
+    words="the last arm and reward decide",
+    prior=0.015,
+    colour="#cc79a7",
+    pools=lambda layout, contextual: _pools(layout, last_event(contextual)),
+    describe=lambda spec: _described("the last arm and reward decide", spec),
+    memory=LastEventMemory,
+)
+LAST_SUCCESSES = Family(
+    name="last success",
+    words="the arm that paid last decides",
+    prior=0.015,
+    colour="#997700",
+    pools=lambda layout, contextual: _pools(layout, last_success(contextual)),
+    describe=lambda spec: _described("the arm that paid last decides", spec),
+    memory=LastSuccessMemory,
+)
