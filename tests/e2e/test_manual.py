@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from manual.diagrams import DIAGRAMS, FIGURES
+from manual.diagrams import drawn as diagram_drawn
 from manual.map import SAYS, WALKS, drawn, layers
 from tests.commands import mentioned, shown, understand
 
@@ -85,3 +87,15 @@ def test_map_shows_every_room_and_none_that_is_gone() -> None:
 def test_map_is_drawn_from_the_layers() -> None:
     rooms = {room for layer in layers() for room in layer}
     assert rooms == set(re.findall(r'class="name"[^>]*>(\w+)<', drawn(layers())))
+
+
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_diagram_is_what_its_command_draws(name: str) -> None:
+    """`python -m manual.diagrams` draws it."""
+    assert (FIGURES / f"{name}.svg").read_text() == diagram_drawn(DIAGRAMS[name])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_picture_of_a_page_has_an_alternative_text(page: Path) -> None:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S)
+    assert [alt for alt in re.findall(r"!\[([^\]]*)\]\(", text) if not alt.strip()] == []

@@ -41,6 +41,17 @@ from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.ledger_check import LedgerCheck, check_ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.limits import require_affordable_settings
+from tidepull.agent.log import LogReader
+from tidepull.agent.point_in_time import PointInTime, last_record
+from tidepull.agent.promotion import (
+    Promotion,
+    find_candidate,
+    is_own,
+    next_share,
+    require_share,
+    shadowed,
+    share_before,
+)
 from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
 from tidepull.agent.settings import (
     CHANGEABLE,
@@ -50,7 +61,7 @@ from tidepull.agent.settings import (
     new_settings,
     plain_settings,
 )
-from tidepull.agent.shadow import Shadow, ShadowReport, basis, caught_up, evaluate
+from tidepull.agent.shadow import OwnPolicy, Shadow, ShadowReport, basis_of, evaluate
 from tidepull.errors import LedgerError, ParameterError, RewardError, TidepullError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
@@ -227,7 +238,8 @@ class Agent:
             "default_reward": default_reward, "on_duplicate": on_duplicate, "retention": retention,
             "sticky": sticky, "shadow": shadow,
         }  # fmt: skip
-        self._shadows: dict[str, Shadow] = {}
+        self._shadows: dict[str, Shadow | OwnPolicy] = {}
+        self._shadow_reader: LogReader | None = None
         self._lock = threading.Lock()
         self._changing = threading.Lock()  # held by changes that replay beside the steps
         self._owner = os.getpid()
@@ -650,7 +662,6 @@ class Agent:
 
     # ---- other settings
 
-    @_one_at_a_time
     def change(
         self,
         *,
@@ -726,13 +737,14 @@ class Agent:
             if name not in UNSET:
                 raise ParameterError(f"unset: {name!r} cannot be taken back")
             wanted[name] = None
-        commands, rebuild = self._commands, None
+        return self._change_settings(wanted)
+
+    @_one_at_a_time
+    def _change_settings(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        commands = self._commands
         with self._lock:
             self._ready()
-            change, settings = commands.settings_change(wanted)
-            if "context" in change:
-                commands.flush()
-                rebuild = commands.state.prepare_context(settings)
+            change, rebuild = commands.prepare_settings(wanted)
         if rebuild is not None:
             rebuild.catch_up(commands.ledger)
         with self._lock:
@@ -777,6 +789,63 @@ class Agent:
         if record is not None:
             commands.flush(record.seq)
         self.save()
+
+    def promote(self, policy: Named, share: float | None = None) -> Promotion:
+        """Give a candidate a share of the decisions, in steps.
+
+        A candidate of `shadow` takes decisions over from the agent's policy: the arm is drawn from
+        the chances of both together, and both see every decision and reward. Its first step
+        replays the ledger, while other threads decide; further ones take effect at once. The
+        agent's own policy takes decisions over from the control group. Each step is a record in
+        the ledger.
+
+        Parameters
+        ----------
+        policy : str or (str, mapping)
+            Id of the candidate, or its id and parameters.
+        share : float, optional
+            Share of the decisions, from 0 to 1; of those that are not the control's for a
+            candidate of `shadow`. 0 takes all back. 1 puts a candidate in the policy's place, by
+            `upgrade`. By default it is the next step of the recipe: 5% first, then at most twice
+            as much, as far as the loss stays within 2% at the worst end of the confidence
+            sequence of `shadows`; beyond 25% only with a significant gain, and less than 5% where
+            the estimated gain is negative; 0 where the gain is less than 2%.
+
+        Returns
+        -------
+        Promotion
+            The share before and after, and why.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such candidate, or another one has a share.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(arms=["a", "b"], context={}, policy="random", shadow=["ucb"])
+        >>> print(agent.promote("ucb", share=0.1))
+        ucb has 10% of decisions (0% before): as was asked for.
+        """
+        with self._lock:
+            self._ready()
+            candidate = find_candidate(self.settings, policy)
+            before = share_before(self.settings, candidate)
+            own = is_own(self.settings, *candidate)
+        if own and before == 1 and share in (None, 1):
+            return Promotion(candidate[0], 1.0, 1.0, "it has all of them already")
+        if share is None:
+            (report,) = self.shadows([(candidate[0], candidate[1])])
+            share, why = next_share(report, own=own)
+        else:
+            share, why = require_share(share), "as was asked for"
+        if own:
+            self._change_settings({"control": round(1 - share, 9)})
+        elif share == 1:
+            self.upgrade((candidate[0], candidate[1]))
+        else:
+            self._change_settings({"promotion": [*candidate, share] if share else None})
+        return Promotion(candidate[0], before, share, why)
 
     @property
     def upgrading(self) -> tuple[int, int] | None:
@@ -831,9 +900,35 @@ class Agent:
 
     # ---- looking
 
-    def explain(self) -> AgentReport:
-        """Report in plain words what the agent has learnt; `print` shows it."""
-        return self._look(Insight.report)
+    def explain(self, *, at: float | datetime | str | None = None) -> AgentReport:
+        """Report in plain words what the agent has learnt; `print` shows it.
+
+        Parameters
+        ----------
+        at : float, datetime or str, optional
+            Moment for which to report what was known then. This takes as long as a replay of the
+            ledger from the nearest snapshot. By default it is now.
+
+        Returns
+        -------
+        AgentReport
+            The report.
+
+        Raises
+        ------
+        InputError
+            If what was known then cannot be rebuilt.
+        """
+        if at is None:
+            return self._look(Insight.report)
+        moment = self._commands.clock.read(at)
+
+        def report(now: Insight) -> AgentReport:
+            point = PointInTime(self._commands, last_record(now, moment))
+            point.advance(math.inf)
+            return point.insight().report()
+
+        return self._look(report)
 
     def lift(
         self,
@@ -943,13 +1038,15 @@ class Agent:
         """Report what candidates would have chosen and earned in the agent's decisions.
 
         A candidate lives through the ledger beside the agent, as it would have lived. The first
-        call takes as long as a replay, later ones read what is new. `upgrade` puts one in the
-        policy's place.
+        call takes as long as a replay, later ones read what is new. `promote` gives one a share of
+        the decisions.
 
         Parameters
         ----------
         candidates : sequence of policies, optional
-            Ids of policies, or ids and parameters. By default these are the ones of `shadow`.
+            Ids of policies, or ids and parameters. By default these are the ones of `shadow`, and
+            the agent's own policy where the control has most decisions. The own policy is compared
+            with the control, others with the agent's own choices.
         level : float, default: 0.95
             Level of the confidence sequences.
 
@@ -968,7 +1065,7 @@ class Agent:
         """
         commands, reports = self._commands, list[ShadowReport]()
         given = plain_settings(
-            {"shadow": self.settings.shadow if candidates is None else candidates}
+            {"shadow": shadowed(self.settings) if candidates is None else candidates}
         )
         for policy, parameters in given["shadow"]:
             with self._lock:
@@ -976,10 +1073,14 @@ class Agent:
                 commands.flush()
                 key, state = json.dumps([policy, parameters]), commands.state
                 shadow = self._shadows.get(key)
-                if shadow is None or shadow.basis != basis(state):
-                    shadow = Shadow(state, (policy, parameters))
-                insight = Insight(state, commands.ledger)
-            self._shadows[key] = caught_up(shadow, commands.ledger)
+                own = is_own(state.settings, policy, parameters) and state.settings.control > 0
+                basis = basis_of(state, own=own)
+                if shadow is None or shadow.basis != basis:
+                    shadow = OwnPolicy(state) if own else Shadow(state, (policy, parameters))
+                self._shadow_reader = self._shadow_reader or LogReader(state.settings, state.clock)
+                insight = Insight(state, commands.ledger, self._shadow_reader)
+            shadow.advance(commands.ledger, commands.ledger.safe)
+            self._shadows[key] = shadow
             reports.append(evaluate(shadow, insight, level))
         return reports
 
@@ -1054,35 +1155,23 @@ class Agent:
         self._afterwards()
         return decision
 
-    def learn_from(self, path: str | os.PathLike[str]) -> int:
+    def learn_from(self, log: str | os.PathLike[str] | HasDecisions) -> int:
         """Learn from a log of decisions.
 
         Parameters
         ----------
-        path : str or os.PathLike
+        log : str, os.PathLike or HasDecisions
             A .parquet, .jsonl or .csv file with `context`, `arm`, `reward` and if possible `at`,
-            such as `export` writes. Rows without a reward are skipped.
+            such as `export` writes; or what `tidepull.logs.read` returned, of any format. Arms
+            must be the agent's. Decisions without a reward are skipped.
 
         Returns
         -------
         int
             Number of decisions learnt.
         """
-        return self._learn_all(table.read(Path(path)))
-
-    def warm_start(self, log: HasDecisions) -> int:
-        """Learn from a log that `tidepull.logs.read` returned.
-
-        Parameters
-        ----------
-        log : HasDecisions
-            The log; its arms must be the agent's. Decisions without a reward are skipped.
-
-        Returns
-        -------
-        int
-            Number of decisions learnt.
-        """
+        if isinstance(log, str | os.PathLike):
+            return self._learn_all(table.read(Path(log)))
         return self._learn_all(log.decisions())
 
     def _learn_all(self, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -1143,6 +1232,7 @@ class Agent:
             self._commands.flush()
             count = self._commands.ledger.remove(subject=hashed)
             self._commands.decisions.clear()
+            self._shadow_reader = None
         return count
 
     @_one_at_a_time
@@ -1180,6 +1270,7 @@ class Agent:
             ledger.write({"archived": str(upto)})
             count = ledger.remove(upto=upto)
             self._commands.decisions.clear()
+            self._shadow_reader = None
         return count
 
     # ---- work that nobody waits for

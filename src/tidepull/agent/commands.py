@@ -21,12 +21,13 @@ import numpy as np
 
 from tidepull import __version__
 from tidepull import state as snapshots
+from tidepull._internal import compiler
 from tidepull.agent.clock import HELD, Clock, Jump
 from tidepull.agent.decisions import Decision, DecisionInputs, Decisions, PendingDecision, id_of
 from tidepull.agent.learning import shape_of
 from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.limits import require_affordable
-from tidepull.agent.loading import load_state, replay
+from tidepull.agent.loading import load_state, newest_state, replay
 from tidepull.agent.rebuild import Pace, Rebuild, Spans, counts, is_within
 from tidepull.agent.records import (
     Choice,
@@ -39,7 +40,7 @@ from tidepull.agent.records import (
     unpack_outcomes,
     unpack_reward,
 )
-from tidepull.agent.schema import Schema, plain_context, require_same_kind
+from tidepull.agent.schema import Schema, guess, plain_context, require_same_kind
 from tidepull.agent.settings import CHANGEABLE, AgentSettings
 from tidepull.agent.state import SLICES_OF_A_CALL, AgentState
 from tidepull.errors import (
@@ -238,6 +239,10 @@ class CommandHandler:
             for record in self.ledger.of_kind(Kind.ROLLBACK)
         ]
 
+    def newest_state(self, erased: Spans) -> tuple[AgentState, int]:
+        """The state of the newest snapshot outside of some spans of records, and its record."""
+        return newest_state(self._founding, self._salt, self.clock, self.ledger, erased)
+
     def fresh_state(self) -> AgentState:
         """One that knows nothing yet."""
         return AgentState(self._founding, self._salt, self.clock)
@@ -280,7 +285,7 @@ class CommandHandler:
             cleaned = schema.clean(context)
         else:
             cleaned = plain_context(context)
-            require_same_kind([early["context"] for early in learning.early], cleaned)
+            self._require_fitting([cleaned])
         cleaned = self._hash_private(cleaned)
         available = self.state.arms.available(arms)
         place = -1 if baseline is None else self._baseline_place(baseline, available)
@@ -391,10 +396,18 @@ class CommandHandler:
         }
 
     def _require_fitting(self, contexts: Sequence[Mapping[str, Any]]) -> None:
-        """While the schema is guessed, contexts of one batch must also fit each other."""
-        if self.state.learning.schema is None:
-            for n, context in enumerate(contexts):
-                require_same_kind(contexts[:n], context)
+        """While the schema is guessed, contexts must fit each other, and all of them an agent of
+        bounded size."""
+        learning = self.state.learning
+        if learning.schema is not None or not contexts:
+            return
+        together = [*(early["context"] for early in learning.early), *contexts]
+        for n, context in enumerate(contexts, len(learning.early)):
+            require_same_kind(together[:n], context)
+        known = {name for early in learning.early for name in early["context"]}
+        if any(context.keys() - known for context in contexts):
+            schema = Schema(guess(together), self.clock, guessed=True)
+            require_affordable(self.settings, shape_of(self.settings, self.state.arms, schema))
 
     def _require_same(self, request: Request, pending: PendingDecision) -> None:
         """An id stands for one request; what the ledger does not know any more is not compared."""
@@ -720,6 +733,21 @@ class CommandHandler:
             }
         return found
 
+    def prepare_settings(self, wanted: Mapping[str, Any]) -> tuple[dict[str, Any], Rebuild | None]:
+        """What a change of settings changes, and a policy to be made anew beside the one that
+        decides, where it needs one."""
+        change, settings = self.settings_change(wanted)
+        self.flush()
+        state, candidate = self.state, settings.of_candidate
+        if "context" in change:
+            return change, state.prepare_context(settings)
+        if candidate is None or settings.has_candidate_of(state.settings):
+            return change, None
+        if state.learning.policy is None:
+            raise InputError("promote: the context's fields are still guessed; promote it later")
+        require_affordable(candidate, shape_of(candidate, state.arms, state.learning.schema))
+        return change, state.rebuild(state.arms, candidate)
+
     def change_settings(self, wanted: Mapping[str, Any], rebuild: Rebuild | None) -> Record | None:
         """Change settings; None where they are so already."""
         change, _ = self.settings_change(wanted)
@@ -803,9 +831,11 @@ class CommandHandler:
 
     @property
     def owes_slices(self) -> bool:
-        """Whether the next call will begin with slices of upkeep, unless they are done before."""
+        """Whether the next call will begin with slices of upkeep, unless they are done before; none
+        while kernels are being compiled. Records say how many were done."""
         state = self.state
-        return self.pays_slices and state.owed_slices > 0 and state.learning.pending
+        owes = self.pays_slices and state.owed_slices > 0 and state.learning.pending
+        return owes and not compiler.is_cold()
 
     def _do_owed_slices(self) -> None:
         """What the call before left. When it is done changes nothing: no step comes between a call

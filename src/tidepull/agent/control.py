@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from tidepull.types import BoolArray, FloatArray
+from tidepull.types import BoolArray, FloatArray, IntArray
 
 
 def unit(salt: bytes, *parts: object) -> float:
@@ -21,6 +21,11 @@ def unit(salt: bytes, *parts: object) -> float:
     ) * 2.0**-53
 
 
+def quantise(shares: FloatArray) -> IntArray:
+    """Shares in the coarse form in which a ledger has them."""
+    return np.rint(shares * 65535).astype(np.int64)
+
+
 def draw_arm(chances: FloatArray, u: float) -> int:
     """The arm that u in [0, 1) falls on."""
     total, latest = 0.0, 0
@@ -30,6 +35,17 @@ def draw_arm(chances: FloatArray, u: float) -> int:
             if u < total:
                 return arm
     return latest
+
+
+def control_chances(available: BoolArray, place: int | None) -> FloatArray:
+    """Chances in the control group: one arm alone, else, or where it is not available, all evenly.
+
+    >>> control_chances(np.array([True, True, False]), None).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    if place is None or not available[place]:
+        return np.asarray(available / available.sum())
+    return np.asarray(np.eye(len(available))[place])
 
 
 LEAST_CHANCE, MOST_SPREAD = 0.001, 0.05

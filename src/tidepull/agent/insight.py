@@ -17,7 +17,6 @@ from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import Lift, comparison, lift_of
 from tidepull.agent.log import (
-    BestHours,
     DecisionLog,
     LogReader,
     best_of_week,
@@ -74,8 +73,8 @@ def status_of(commands: CommandHandler) -> AgentStatus:
 
 @dataclass(frozen=True, slots=True)
 class AgentReport:
-    """`chances` are each arm's chance to be best now (how often the policy's draws found it best of
-    late), `when` the hours at which each is best, `beliefs` what the policy holds true about time,
+    """`chances` are each arm's chance to be best now (how often the policy's draws found it best in the
+    present hour), `when` the hours at which each is best, `beliefs` what the policy holds true about time,
     `changes` what changed when, `outcomes` the gains in further outcomes."""
 
     status: str
@@ -145,55 +144,54 @@ STARVED, RECENT = 0.005, 1000
 OUTSIDE = 0.05
 
 
-def alarms(log: DecisionLog, labels: dict[int, str], now: float) -> list[str]:
-    """One sentence each; none is good news. `labels` are those of the arms that can be chosen."""
-    return [*_silence(log, now), *_starved(log, labels), *sample_ratio_alarms(log)]
+def alarms(log: DecisionLog, labels: dict[int, str], now: float) -> dict[str, str]:
+    """Sentences by their names; none is good news. `labels` are those of the arms that can be
+    chosen."""
+    return {**_silence(log, now), **_starved(log, labels), **sample_ratio_alarms(log)}
 
 
-def _silence(log: DecisionLog, now: float) -> list[str]:
+def _silence(log: DecisionLog, now: float) -> dict[str, str]:
     """No reward since: how likely is that, given how many decisions got one before, and how
     fast?"""
     paid = ~np.isnan(log.reward)
     if paid.sum() < 20:
-        return []
+        return {}
     patience = float(np.quantile((log.paid_at - log.at)[paid], 0.95))
     last = float(np.nanmax(log.paid_at))
     ripe = log.at + patience < now
     before, after = ripe & (log.at + patience <= last), ripe & (log.at > last - patience)
     after &= log.at + patience > last
     if not before.any() or paid[after].any():
-        return []
+        return {}
     rate, silent = float(paid[before].mean()), int(after.sum())
     if silent < 10 or (1 - min(rate, 0.9)) ** silent >= UNLIKELY:
-        return []
-    return [
-        f"Rewards have stopped coming: none for the last {silent:,} decisions that should have one "
-        "by now, "
-        f"while {rate:.0%} had one before."
-    ]
+        return {}
+    return {
+        "rewards-stopped": "Rewards have stopped coming: none for the last "
+        f"{silent:,} decisions that should have one by now, while {rate:.0%} had one before."
+    }
 
 
-def _starved(log: DecisionLog, labels: dict[int, str]) -> list[str]:
+def _starved(log: DecisionLog, labels: dict[int, str]) -> dict[str, str]:
     recent = log.where(log.group == DecisionGroup.POLICY).where(slice(-RECENT, None))
     if len(recent) < RECENT:
-        return []
+        return {}
     counts = {place: int((recent.arm == place).sum()) for place in labels}
-    return [
-        f"Arm '{labels[place]}' got {count} of the last {RECENT:,} decisions of the policy: what "
-        "is known of it is "
-        "old. Retire it, or give it a least share."
+    return {
+        f"starved: {labels[place]}": f"Arm '{labels[place]}' got {count} of the last {RECENT:,} "
+        "decisions of the policy: what is known of it is old. Retire it, or give it a least share."
         for place, count in counts.items()
         if count < STARVED * RECENT
-    ]
+    }
 
 
-def drift(learning: Learning) -> list[str]:
-    """Fields whose values are not what they used to be."""
-    said = []
+def drift(learning: Learning) -> dict[str, str]:
+    """Fields whose values are not what they used to be, each in a sentence."""
+    said = {}
     for name, field in (learning.schema.fields if learning.schema is not None else {}).items():
         seen = learning.seen[name]
         if isinstance(field, Number | Timestamp) and seen[3] > OUTSIDE:
-            said.append(
+            said[f"drift: {name}"] = (
                 f"Field '{name}' is far outside its usual range in {seen[3]:.0%} of recent decisions."
             )
         elif (
@@ -202,7 +200,9 @@ def drift(learning: Learning) -> list[str]:
             and not field.unseen
             and seen[1] >= 20
         ):
-            said.append(f"Field '{name}' had values {seen[1]:,} times that its list does not have.")
+            said[f"drift: {name}"] = (
+                f"Field '{name}' had values {seen[1]:,} times that its list does not have."
+            )
     return said
 
 
@@ -216,7 +216,7 @@ class PolicySummary:
     """What only the state itself can say, so that the rest can be said while it goes on."""
 
     beliefs: list[tuple[str, float]]
-    drift: list[str]
+    drift: dict[str, str]
     week: IntArray | None = None  # the best arm of every hour of the week, as the policy knows it
 
 
@@ -306,8 +306,15 @@ class Insight:
             self._changes(),
             self.lift(),
             [self.lift(outcome=name) for name in self._reader.outcomes],
-            [*alarms(log, self.open, now), *summary.drift],
+            list(self.alarms().values()),
         )
+
+    def alarms(self) -> dict[str, str]:
+        """Warnings by their names."""
+        log = self.log()
+        if not len(log):
+            return {}
+        return {**alarms(log, self.open, float(log.at[-1])), **self.summarise_policy().drift}
 
     def chances(self) -> dict[str, float]:
         """Each arm's chance to be best now, after the log was read."""
@@ -319,10 +326,15 @@ class Insight:
     def best_of_week(self) -> IntArray:
         """The arm that is surely best in every hour of the week (7 x 24); -1 where none is, or too
         little was decided to tell."""
-        week = self.summarise_policy().week
+        count, week = len(self.log()), self.summarise_policy().week
         if week is None:
-            week = BestHours(self.week()).best
-        return week if len(self.log()) >= TELLING else np.full_like(week, -1)
+            week = np.repeat(self._reader.late.hours(self.room).best, (5, 2), axis=0)
+        return week if count >= TELLING else np.full_like(week, -1)
+
+    def decisions_of_week(self) -> IntArray:
+        """How many decisions of the last four weeks fell into every hour of the week, after the log
+        was read."""
+        return self._reader.late.decisions()
 
     def week(self) -> FloatArray:
         """Each arm's mean share in every hour of every weekday, after the log was read."""
@@ -332,7 +344,11 @@ class Insight:
         paid = int((~np.isnan(log.reward)).sum())
         first = self.clock.datetime(float(log.at[0]))
         frozen = " It is frozen: it decides and does not learn." if self._frozen else ""
-        warmup = " It is still guessing what contexts look like." if self._in_warmup else ""
+        warmup = (
+            " The schema of contexts is inferred from the first decisions."
+            if self._in_warmup
+            else ""
+        )
         worth = (
             f"{paid:,} with a reward ({np.nanmean(log.reward):.3g} on average)"
             if paid
@@ -369,6 +385,9 @@ class Insight:
 
 def _setting_words(name: str, before: Any, after: Any) -> list[str]:
     """One change of a setting in words."""
+    if name == "promotion":
+        shares = [0.0 if part is None else part[2] for part in (before, after)]
+        return [f"{(after or before)[0]} has {shares[1]:.0%} of decisions ({shares[0]:.0%} before)"]
     if name != "context":
         return [f"{name} changed from {before} to {after}"]
     before = before or {}

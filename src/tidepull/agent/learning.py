@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from tidepull._internal.system import one_blas_thread
 from tidepull.agent.arms import Arms
 from tidepull.agent.clock import CALENDAR, Clock
+from tidepull.agent.control import quantise
 from tidepull.agent.fields import FieldState
 from tidepull.agent.records import Choice, DecisionGroup
 from tidepull.agent.schema import ENOUGH, Schema, guess, to_single_precision
@@ -27,7 +28,7 @@ from tidepull.errors import LedgerError, SnapshotError
 from tidepull.policies import build_policy
 from tidepull.policies.guard import Guarded
 from tidepull.protocols import HasRewardCheck, Pick
-from tidepull.types import BoolArray, Context, Event, FloatArray, ProblemShape, Snapshot
+from tidepull.types import BoolArray, Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
 if TYPE_CHECKING:
     from tidepull.policies.guard import Guarded
@@ -47,6 +48,8 @@ class Learning:
         self.schemas: list[tuple[int, dict[str, Any]]] = []
         """Where the schema has changed: every one there was, and the record from which on."""
         self.policy: Guarded | None = None
+        self.candidate: Learning | None = None  # another policy, which has a share of decisions
+        self.candidate_counts: IntArray | None = None  # what it found in the latest decision
         self.shares: FloatArray | None = None  # what the policy found in a decision it repeated
         self.early: list[
             dict[str, Any]
@@ -62,6 +65,15 @@ class Learning:
     def _begin(self, schema: Schema) -> None:
         self.schema, self.seen = schema, schema.fresh()
         self.policy = self._build(schema)
+        self.candidate = self._fresh_candidate()
+
+    def _fresh_candidate(self) -> Learning | None:
+        settings = self._settings.of_candidate
+        if settings is None or self.schema is None:
+            return None
+        candidate = Learning(replace(settings, context=None), self._clock, self._arms)
+        candidate.schema, candidate.policy = self.schema, candidate._build(self.schema)
+        return candidate
 
     def _build(self, schema: Schema) -> Guarded:
         settings, shape = self._settings, shape_of(self._settings, self._arms, schema)
@@ -97,8 +109,53 @@ class Learning:
             )
             return arm, len(self.early) - 1, np.empty(0)
         x = self.encode(cleaned, at)
-        arm = self.policy.choose_by(self._context(x, at, available), draws, pick)
-        return arm, self.policy.rounds - 1 + self.first_round, x
+        arm = self._choose_by(x, at, available, draws, pick)
+        return arm, self.next_round - 1, x
+
+    def _choose_by(
+        self, x: FloatArray, at: float, available: BoolArray, draws: int, pick: Pick
+    ) -> int:
+        """A round of the policy, and of the candidate: `pick` sees the shares of both together."""
+        assert self.policy is not None
+        candidate, number = self.candidate, self.next_round
+        context = self._context(x, at, available)
+        if candidate is None:
+            return self.policy.choose_by(context, draws, pick)
+        theirs = candidate._fitted(x, at)
+
+        def ask_candidate(shares: FloatArray) -> int:
+            def mix(of_candidate: FloatArray) -> int:
+                self.candidate_counts = quantise(of_candidate)
+                return pick((1 - self.share) * shares + self.share * of_candidate)
+
+            while candidate.next_round < number:  # decisions before it were removed
+                candidate._choose_by(theirs, at, available, draws, lambda s: int(np.argmax(s)))
+            return candidate._choose_by(theirs, at, available, draws, mix)
+
+        return self.policy.choose_by(context, draws, ask_candidate)
+
+    @property
+    def share(self) -> float:
+        """The candidate's share of the decisions."""
+        return 0.0 if self._settings.promotion is None else float(self._settings.promotion[2])
+
+    @property
+    def next_round(self) -> int:
+        """The number, as ledgers count, of the round that comes next."""
+        return self.first_round + (0 if self.policy is None else self.policy.rounds)
+
+    def begin_at(self, number: int) -> None:
+        """The round that comes next has that number, as ledgers count."""
+        assert self.policy is not None
+        self.first_round = number - self.policy.rounds
+        if self.candidate is not None:
+            self.candidate.begin_at(number)
+
+    def join(self, candidate: Learning | None) -> None:
+        """A candidate decides too from now on; None: none does."""
+        if candidate is not None and candidate.next_round > self.next_round:
+            candidate.begin_at(self.next_round)  # it has seen no decision
+        self.candidate, self.candidate_counts = candidate, None
 
     @property
     def in_warmup(self) -> bool:
@@ -107,17 +164,18 @@ class Learning:
 
     def repeat(self, choice: Choice, at: float) -> None:
         """A decision of the ledger once more, as it was; there may be more room now."""
-        assert self.policy is not None
-        context = self._context(choice.x, at, self._mask(choice))
 
         def pick(shares: FloatArray) -> int:
             self.shares = shares
             return choice.arm
 
-        self.policy.choose_by(context, self._settings.propensity_draws, pick)
+        draws = self._settings.propensity_draws
+        self._choose_by(choice.x, at, self._mask(choice), draws, pick)
 
     def learn(self, choice: Choice, at: float, reward: float) -> None:
         """The reward of a decision that was made at that time."""
+        if self.candidate is not None:
+            self.candidate.require_reward(reward)
         if choice.group is DecisionGroup.WARMUP:
             if choice.round >= len(self.early):  # it is not there any more
                 return
@@ -127,6 +185,11 @@ class Learning:
                 return
             choice = self._early_choice(choice.round)
             at = early["at"]
+        self._learn(choice, at, reward)
+        if self.candidate is not None:
+            self.candidate._learn(choice, at, reward)
+
+    def _learn(self, choice: Choice, at: float, reward: float) -> None:
         assert self.policy is not None
         number = choice.round - self.first_round
         if number < 0:
@@ -144,6 +207,8 @@ class Learning:
             and isinstance(self.policy.inner, HasRewardCheck)
         ):
             self.policy.inner.require_reward(reward)
+        if self.candidate is not None:
+            self.candidate.require_reward(reward)
 
     def _mask(self, choice: Choice) -> BoolArray:
         if len(choice.available) == self._arms.room:
@@ -159,7 +224,7 @@ class Learning:
         with one_blas_thread():
             more = self.policy.upkeep()
         self._unsure = more
-        return more
+        return (self.candidate is not None and self.candidate.slice()) or more
 
     def catch_up(self) -> None:
         """All upkeep that is pending."""
@@ -169,6 +234,8 @@ class Learning:
     @property
     def pending(self) -> bool:
         """Whether upkeep has something to do."""
+        if self.candidate is not None and self.candidate.pending:
+            return True
         if self.policy is None or not hasattr(self.policy.inner, "upkeep"):
             return False
         said = getattr(self.policy.inner, "pending", None)
@@ -181,11 +248,15 @@ class Learning:
     @property
     def under_way(self) -> bool:
         """Whether upkeep has begun a piece of work that a snapshot would start anew."""
+        if self.candidate is not None and self.candidate.under_way:
+            return True
         return self.policy is not None and getattr(self.policy.inner, "under_way", False)
 
     def with_arms(self, arms: Arms) -> None:
         """The arms have changed, but not their room."""
         self._arms = arms
+        if self.candidate is not None:
+            self.candidate.with_arms(arms)
 
     def _context(self, x: FloatArray, at: float, available: BoolArray) -> Context:
         rows = self._arms.rows(x, available)
@@ -265,7 +336,7 @@ class Learning:
         schema = Schema(settings.context or {}, self._clock)
         self.schemas = [*self.schemas, (seq, schema.plain())]
         self.early = [
-            {**early, "x": self._moved(np.array(early["x"]), before, schema).tolist()}
+            {**early, "x": schema.converted(np.array(early["x"]), before).tolist()}
             for early in self.early
         ]
         same = {name for name, field in schema.fields.items() if before.fields.get(name) == field}
@@ -279,21 +350,6 @@ class Learning:
         names = {name for _, plain in self.schemas for name in plain}
         self.schema.dropped = frozenset(names - set(self.schema.fields))
 
-    def _moved(self, x: FloatArray, before: Schema, schema: Schema) -> FloatArray:
-        """What a policy saw of a context under an earlier schema, as a later one has it: fields that
-        are new are missing in it."""
-        columns, start = {}, 0
-        for name, field in before.fields.items():
-            columns[name] = x[start : start + field.width]
-            start += field.width
-        blank = schema.encode({}, 0.0, {})
-        moved, start = list[float](), 0
-        for name, field in schema.fields.items():
-            known = before.fields.get(name) == field
-            moved += columns[name].tolist() if known else blank[start : start + field.width]
-            start += field.width
-        return np.array(moved)
-
     def refit(self, choice: Choice, at: float, seq: int | None = None) -> Choice:
         """Decision `seq` as this policy sees it: with its fields (None: it has them), with the
         calendar or without."""
@@ -301,15 +357,18 @@ class Learning:
         if self.schemas and seq is not None and seq < self.schemas[-1][0]:
             plain = next(plain for first, plain in reversed(self.schemas) if first <= seq)
             before = Schema(plain, self._clock)
-            choice = replace(choice, x=self._moved(choice.x[: before.width], before, self.schema))
-            x = choice.x
-            if self._settings.time_features:
-                x = to_single_precision([*x.tolist(), *self._clock.calendar(at)])
-            return replace(choice, x=x)
-        x = choice.x[: self.schema.width]
-        if self._settings.time_features:
-            x = to_single_precision([*x.tolist(), *self._clock.calendar(at)])
+            moved = self.schema.converted(choice.x[: before.width], before)
+            return replace(choice, x=self._fitted(moved, at))
+        x = self._fitted(choice.x, at)
         return choice if len(x) == len(choice.x) else replace(choice, x=x)
+
+    def _fitted(self, x: FloatArray, at: float) -> FloatArray:
+        """An encoded context as this policy sees it: with the calendar or without."""
+        assert self.schema is not None
+        x = x[: self.schema.width]
+        if self._settings.time_features:
+            return to_single_precision([*x.tolist(), *self._clock.calendar(at)])
+        return x
 
     def grow(self, arms: Arms, settings: AgentSettings) -> Learning:
         """A fresh policy, which knows the schema and what fields have seen, and nothing else."""
@@ -321,6 +380,7 @@ class Learning:
         fresh.early = [{**early, "reward": None} for early in self.early]
         fresh._settled = not fresh.early
         fresh.policy = fresh._build(self.schema)
+        fresh.candidate = fresh._fresh_candidate()
         return fresh
 
     def take(self) -> Callable[[], Snapshot]:
@@ -338,7 +398,29 @@ class Learning:
         }
         if self.schemas:
             taken["schemas"] = [[first, plain] for first, plain in self.schemas]
-        return lambda: {**taken, "policy": None if policy is None else policy()}
+        candidate = None if self.candidate is None else self.candidate._take_policy()
+        return lambda: {
+            **taken,
+            "policy": None if policy is None else policy(),
+            **({} if candidate is None else {"candidate": candidate()}),
+        }
+
+    def _take_policy(self) -> Callable[[], Snapshot]:
+        assert self.policy is not None
+        policy, first_round, unsure = self.policy.take(), self.first_round, self._unsure
+        return lambda: {"policy": policy(), "first_round": first_round, "unsure": unsure}
+
+    def _restore_policy(self, snapshot: Snapshot) -> bool:
+        """Continue from the policy in a snapshot; False: it is another one, or of another
+        release."""
+        assert self.policy is not None
+        self.first_round, self._unsure = int(snapshot["first_round"]), bool(snapshot["unsure"])
+        try:
+            self.policy.restore(snapshot["policy"])
+        except SnapshotError as error:
+            _LOG.info("the policy in a snapshot is of another form: %s", error)
+            return False
+        return True
 
     def restore(self, snapshot: Snapshot) -> bool:
         """Continue from a snapshot. False: its policy is another one, or of another release, and
@@ -349,17 +431,14 @@ class Learning:
             self._begin(Schema(snapshot["schema"], self._clock, guessed=snapshot["guessed"]))
             self.schemas = [(first, plain) for first, plain in snapshot.get("schemas", [])]
             self._ignore_dropped()
-            assert self.policy is not None
-            try:
-                self.policy.restore(snapshot["policy"])
-            except SnapshotError as error:
-                _LOG.info("the policy in a snapshot is of another form: %s", error)
-                fits = False
+            fits = self._restore_policy(snapshot)
+            if self.candidate is not None:
+                told = snapshot.get("candidate")
+                fits = told is not None and self.candidate._restore_policy(told) and fits
         elif self.schema is not None:
             raise SnapshotError("the snapshot has no schema, but the agent has one")
         self._settled = self.schema is not None
         self.seen = {name: list(state) for name, state in snapshot["seen"].items()}
-        self.first_round, self._unsure = int(snapshot["first_round"]), bool(snapshot["unsure"])
         return fits
 
 
@@ -369,8 +448,3 @@ def shape_of(settings: AgentSettings, arms: Arms, schema: Schema | None) -> Prob
     observed += len(CALENDAR) if settings.time_features else 0
     width = arms.row_width(observed)
     return ProblemShape(arms.room, 0 if width else observed, width)
-
-
-def quantise(shares: Sequence[float] | FloatArray) -> Any:
-    """Shares in the coarse form in which a ledger has them."""
-    return np.rint(np.asarray(shares) * 65535).astype(np.int64)

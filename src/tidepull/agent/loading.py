@@ -28,6 +28,15 @@ def load_state(
     """The state after the records of a ledger up to a number (None: all): the newest sound
     snapshot, and what came after it once more. Where the policy is another one than it was, or of
     another release, the state is `stale`: it must be upgraded before it decides."""
+    state, seq = newest_state(settings, salt, clock, ledger, erased)
+    return replay(state, ledger, seq, upto, pace)
+
+
+def newest_state(
+    settings: AgentSettings, salt: bytes, clock: Clock, ledger: Ledger, erased: Spans
+) -> tuple[AgentState, int]:
+    """The state of the newest sound snapshot that is not in one of the spans `erased`, and its
+    record; a fresh state and 0 where there is none."""
     seqs = ledger.snapshots()
     if seqs and seqs[0] > ledger.safe:
         raise LedgerError(
@@ -52,7 +61,7 @@ def load_state(
         if not fits and state.rebuild_at <= seq:
             state.rebuild_at = 0
         state.erased = list(erased)
-        return replay(state, ledger, seq, upto, pace)
+        return state, seq
     if ledger.read("whole") == "no":
         raise LedgerError(
             "no snapshot can be used, and early records are not there any more: restore a copy"
@@ -60,7 +69,7 @@ def load_state(
     state = AgentState(settings, salt, clock)
     begin(state, ledger, 0)
     state.erased = list(erased)
-    return replay(state, ledger, 0, upto, pace)
+    return state, 0
 
 
 def begin(state: AgentState, ledger: Ledger, seq: int) -> None:

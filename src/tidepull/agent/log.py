@@ -6,7 +6,7 @@ import json
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -115,11 +115,15 @@ def next_change(best: IntArray, now: datetime) -> tuple[datetime, int, int] | No
     return None
 
 
-HOURS = 4 * 7 * 24
-"""How far back "when" looks."""
+WEEK = 7 * 24
+HOURS = 4 * WEEK
+"""How far back hours are counted."""
+
+FEWEST = 10
+"""Decisions from which on the draws of an hour say something about it."""
 
 CHANCES = 200
-"""Late decisions over which "now" is averaged."""
+"""Decisions of the present hour over which "now" is averaged at most; `FEWEST` at least."""
 
 _THURSDAY = 3  # 1 January 1970
 
@@ -132,12 +136,12 @@ class RecentShares:
         self._clock = clock
         self._hours: dict[int, tuple[FloatArray, int]] = {}
         self._newest = -(1 << 62)
-        self._latest: deque[IntArray] = deque(maxlen=CHANCES)
+        self._latest: deque[tuple[int, IntArray]] = deque(maxlen=CHANCES)
 
     def add(self, at: float, counts: IntArray) -> None:
         """A decision; `counts` has each arm's share of the draws, in 65535ths."""
         hour = int(self._clock.local(at) // 3600)
-        self._latest.append(counts)
+        self._latest.append((hour, counts))
         if hour <= self._newest - HOURS:
             return
         if hour > self._newest:
@@ -151,32 +155,45 @@ class RecentShares:
         self._hours[hour] = sums, number + 1
 
     def now(self, room: int) -> FloatArray | None:
-        """Each arm's mean share in the latest decisions; None: there are none."""
+        """Each arm's mean share in the decisions of the present hour; None: there are none."""
         if not self._latest:
             return None
-        mean = np.zeros(room)
-        for counts in self._latest:
+        number = max(FEWEST, sum(hour == self._latest[-1][0] for hour, _ in self._latest))
+        latest, mean = list(self._latest)[-number:], np.zeros(room)
+        for _, counts in latest:
             mean[: len(counts)] += counts
-        return mean / (65535 * len(self._latest))
+        return mean / (65535 * len(latest))
 
     def week(self, room: int) -> FloatArray:
         """Each arm's mean share in every hour of every weekday (7 x 24 x arms, from Monday); NaN:
         there is none."""
-        return self._means(7, room, lambda weekday: weekday)
-
-    def hours(self, room: int) -> BestHours:
-        """The same for weekdays and weekends."""
-        return BestHours(self._means(2, room, lambda weekday: int(weekday >= 5)))
-
-    def _means(self, days: int, room: int, day_of: Callable[[int], int]) -> FloatArray:
-        totals, numbers = np.zeros((days, 24, room)), np.zeros((days, 24, 1))
-        for hour, (sums, number) in self._hours.items():
-            day, place = divmod(hour, 24)
-            where = day_of((day + _THURSDAY) % 7), place
-            totals[where][: len(sums)] += sums / 65535
-            numbers[where] += number
+        totals, numbers = self._sums(room)
         with np.errstate(invalid="ignore"):
             return np.where(numbers > 0, totals / numbers, np.nan)
+
+    def hours(self, room: int) -> BestHours:
+        """Each arm's mean share of the last seven days in every hour of weekdays and weekends."""
+        totals, numbers = (
+            np.stack([table[:5].sum(axis=0), table[5:].sum(axis=0)])
+            for table in self._sums(room, WEEK)
+        )
+        with np.errstate(invalid="ignore"):
+            return BestHours(np.where(numbers >= FEWEST, totals / numbers, np.nan))
+
+    def decisions(self) -> IntArray:
+        """How many decisions of the last four weeks fell into every hour of the week (7 x 24)."""
+        return self._sums(0)[1][:, :, 0].astype(np.int64)
+
+    def _sums(self, room: int, within: int = HOURS) -> tuple[FloatArray, FloatArray]:
+        """Sums of shares and numbers of decisions in every hour of the week."""
+        totals, numbers = np.zeros((7, 24, room)), np.zeros((7, 24, 1))
+        for hour, (sums, number) in self._hours.items():
+            if hour > self._newest - within:
+                day, place = divmod(hour, 24)
+                where = (day + _THURSDAY) % 7, place
+                totals[where][: len(sums)] += sums[:room] / 65535
+                numbers[where] += number
+        return totals, numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -109,7 +109,7 @@ class Rebuild:
             return fresh
         if self._first:  # rewards of decisions that are gone must not meet rounds to come
             fresh.settle()
-            fresh.first_round = max(0, decisions - fresh.policy.rounds)
+            fresh.begin_at(max(fresh.policy.rounds, decisions))
         if slices:
             fresh.catch_up()
         return fresh
@@ -140,6 +140,7 @@ class Rebuild:
         choice, self.count = fresh.refit(choice, record.at, record.seq), self.count + 1
         if self._first:
             fresh.settle()
-            fresh.first_round, self._first = choice.round - fresh.policy.rounds, False
-        while fresh.policy.rounds + fresh.first_round <= choice.round:
+            fresh.begin_at(choice.round)
+            self._first = False
+        while fresh.next_round <= choice.round:
             fresh.repeat(choice, record.at)  # more than once where decisions before it were removed

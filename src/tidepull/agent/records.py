@@ -124,6 +124,9 @@ _HAS_BASELINE = 0x80
 """Bit of the group's byte: the place of the baseline's arm follows the available arms."""
 _IS_STICKY = 0x40
 """Bit of the group's byte: the subject kept an arm that was drawn earlier."""
+_HAS_CANDIDATE = 0x20
+"""Bit of the group's byte: a candidate decided too; its share follows, and its own counts."""
+_SHARE = struct.Struct("<d")
 _GROUP = 0x0F
 
 
@@ -132,7 +135,9 @@ class Choice:
     """What is kept of a decision: the arm, who chose it and with which chance, the policy's round
     (-1: none), how often each arm came out best in the policy's draws, what the policy saw, and
     which arms could be chosen. `baseline` is the arm that the caller's present rule takes (-1: it
-    said none). `sticky`: the subject kept an arm that was drawn earlier, with that propensity."""
+    said none). `sticky`: the subject kept an arm that was drawn earlier, with that propensity.
+    Where a candidate has a share of the decisions, `counts` are those of both together, and
+    `candidate` its own."""
 
     arm: int
     group: DecisionGroup
@@ -143,13 +148,18 @@ class Choice:
     available: BoolArray
     baseline: int = -1
     sticky: bool = False
+    share: float = 0.0
+    candidate: IntArray | None = None
 
     def pack(self) -> bytes:
         """As bytes."""
         compared = self.baseline >= 0
         head = _HEAD.pack(
             self.arm,
-            self.group | _HAS_BASELINE * compared | _IS_STICKY * self.sticky,
+            self.group
+            | _HAS_BASELINE * compared
+            | _IS_STICKY * self.sticky
+            | _HAS_CANDIDATE * (self.candidate is not None),
             self.propensity,
             self.round,
             len(self.available),
@@ -157,7 +167,11 @@ class Choice:
         )
         mask = np.packbits(self.available).tobytes()
         mask += _BASELINE.pack(self.baseline) if compared else b""
-        return head + mask + self.counts.astype("<u2").tobytes() + self.x.astype("<f4").tobytes()
+        counts = self.counts.astype("<u2").tobytes()
+        if self.candidate is not None:
+            mask += _SHARE.pack(self.share)
+            counts += self.candidate.astype("<u2").tobytes()
+        return head + mask + counts + self.x.astype("<f4").tobytes()
 
     def is_same(self, other: Choice) -> bool:
         """Whether a choice that was repeated came out as this one."""
@@ -168,8 +182,14 @@ class Choice:
             and self.round == other.round
             and self.sticky == other.sticky
             and np.array_equal(self.counts, other.counts)
+            and self._same_candidate(other)
             and np.array_equal(self.x, other.x)
         )
+
+    def _same_candidate(self, other: Choice) -> bool:
+        if self.candidate is None or other.candidate is None:
+            return self.candidate is other.candidate
+        return self.share == other.share and np.array_equal(self.candidate, other.candidate)
 
     @staticmethod
     def head(data: bytes) -> tuple[int, int, float]:
@@ -199,7 +219,7 @@ class Choice:
         """The first numbers of what the policy saw, in single precision, from bytes."""
         try:
             start, n_counts = _counts_at(data)
-            start += 2 * n_counts
+            start += 2 * n_counts * (2 if data[2] & _HAS_CANDIDATE else 1)
             return np.frombuffer(data, "<f4", min(most, (len(data) - start) // 4), start)
         except ValueError as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
@@ -209,15 +229,20 @@ class Choice:
         """From bytes."""
         try:
             arm, group, propensity, round, n_arms, n_counts = _head(data)
-            start = _HEAD.size + (n_arms + 7) // 8
-            bits = np.frombuffer(data, np.uint8, start - _HEAD.size, _HEAD.size)
+            bits = np.frombuffer(data, np.uint8, (n_arms + 7) // 8, _HEAD.size)
             available = np.unpackbits(bits, count=n_arms).view(np.bool_)
-            baseline = cls.baseline_in(data)
-            start += _BASELINE.size if baseline >= 0 else 0
-            sticky, group = bool(group & _IS_STICKY), DecisionGroup(group & _GROUP)
+            start, _ = _counts_at(data)
             counts = np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
+            share, candidate = 0.0, None
+            if group & _HAS_CANDIDATE:
+                share = float(_SHARE.unpack_from(data, start - _SHARE.size)[0])
+                start += 2 * n_counts
+                candidate = np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
             x = np.frombuffer(data, "<f4", -1, start + 2 * n_counts).astype(np.float64)
-            return cls(arm, group, propensity, round, counts, x, available, baseline, sticky)
+            return cls(
+                arm, DecisionGroup(group & _GROUP), propensity, round, counts, x, available,
+                cls.baseline_in(data), bool(group & _IS_STICKY), share, candidate,
+            )  # fmt: skip
         except (struct.error, ValueError) as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 
@@ -239,7 +264,8 @@ def _counts_at(data: bytes) -> tuple[int, int]:
     """Where the counts of a decision begin in its bytes, and how many there are."""
     _, group, _, _, n_arms, n_counts = _head(data)
     start = _HEAD.size + (n_arms + 7) // 8
-    return start + (_BASELINE.size if group & _HAS_BASELINE else 0), n_counts
+    start += _BASELINE.size if group & _HAS_BASELINE else 0
+    return start + (_SHARE.size if group & _HAS_CANDIDATE else 0), n_counts
 
 
 _REWARD = struct.Struct("<d")

@@ -458,6 +458,27 @@ class AgentRequests:
             "shadows", lambda answer: [TextAnswer(report) for report in answer["shadows"]]
         )
 
+    def promote(
+        self, policy: str | tuple[str, Mapping[str, Any]], share: float | None = None
+    ) -> HttpRequest[TextAnswer]:
+        """Give a candidate a share of the decisions, in steps; see `tidepull.Agent.promote`.
+
+        Parameters
+        ----------
+        policy : str or (str, mapping)
+            Id of the candidate, or its id and parameters.
+        share : float, optional
+            Share of the decisions, from 0 to 1. 0 takes all back. 1 puts the candidate in the
+            policy's place. By default it is the next safe step.
+
+        Returns
+        -------
+        TextAnswer
+            The share before and after, and why; `print` shows it in words.
+        """
+        body = without_none(shadow=_named(policy), share=share)
+        return self._post("promote", TextAnswer, body, repeatable=share is not None)
+
     def change(self, /, **settings: Any) -> HttpRequest[dict[str, Any]]:
         """Change settings of the agent, as a record in its ledger.
 
@@ -494,9 +515,20 @@ class AgentRequests:
         """
         return self._change_arms(op="replace", label=label, to=to, features=features)
 
-    def explain(self) -> HttpRequest[TextAnswer]:
-        """Report in plain words what the agent has learnt; `print` shows it."""
-        return self._get("explain", TextAnswer)
+    def explain(self, *, at: TimeLike | None = None) -> HttpRequest[TextAnswer]:
+        """Report in plain words what the agent has learnt; `print` shows it.
+
+        Parameters
+        ----------
+        at : float, datetime or str, optional
+            Moment for which to report what was known then. By default it is now.
+
+        Returns
+        -------
+        TextAnswer
+            The report.
+        """
+        return self._get("explain", TextAnswer, **without_none(at=moment(at)))
 
     def lift(
         self,
@@ -552,9 +584,20 @@ class AgentRequests:
         """
         return self._get("history", dict, since=moment(since), until=moment(until), bins=bins)
 
-    def heatmap(self) -> HttpRequest[dict[str, Any]]:
-        """Return the best arm of every hour of the week."""
-        return self._get("heatmap", dict)
+    def heatmap(self, *, at: TimeLike | None = None) -> HttpRequest[dict[str, Any]]:
+        """Return the arm that is best with a chance of 99% in every hour of the week.
+
+        Parameters
+        ----------
+        at : float, datetime or str, optional
+            Moment at which it was known. By default it is now.
+
+        Returns
+        -------
+        dict
+            Arms and numbers of decisions by weekday and hour.
+        """
+        return self._get("heatmap", dict, **without_none(at=moment(at)))
 
     def waiting(self) -> HttpRequest[dict[str, Any]]:
         """Return how many rewards are pending, and how late rewards come."""

@@ -128,6 +128,21 @@ class Schema:
         )
         return f"context: there is no field '{name}'; {hint}"
 
+    def converted(self, x: FloatArray, before: Schema) -> FloatArray:
+        """What a policy saw of a context under an earlier schema, as this one has it: fields that
+        are new are missing in it."""
+        columns, start = {}, 0
+        for name, field in before.fields.items():
+            columns[name] = x[start : start + field.width]
+            start += field.width
+        blank = self.encode({}, 0.0, {})
+        moved, start = list[float](), 0
+        for name, field in self.fields.items():
+            known = before.fields.get(name) == field
+            moved += columns[name].tolist() if known else blank[start : start + field.width]
+            start += field.width
+        return np.array(moved)
+
 
 def to_single_precision(row: Sequence[float]) -> FloatArray:
     """The numbers as they are kept in the ledger: single precision, in double."""

@@ -64,19 +64,21 @@ def _log_beta(a: float, b: float) -> float:
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
-def sample_ratio_alarms(log: DecisionLog) -> list[str]:
-    """A sentence where a group has not the size that it should have; subjects count once."""
+def sample_ratio_alarms(log: DecisionLog) -> dict[str, str]:
+    """A sentence, by its name, where a group has not the size that it should have; subjects count
+    once."""
     log = log.where(log.group <= DecisionGroup.CONTROL)
     rewarded = log.where(~np.isnan(log.reward))
-    return [
-        *_sample_ratio(log, "decisions", "the groups cannot be compared until the cause is found"),
-        *_sample_ratio(
-            rewarded, "decisions with a reward", "rewards of one group do not come, report all"
-        ),
-    ]
+    cause = "the groups cannot be compared until the cause is found"
+    lost = "rewards of one group do not come, report all"
+    found = {
+        "group-sizes": _sample_ratio(log, "decisions", cause),
+        "group-rewards": _sample_ratio(rewarded, "decisions with a reward", lost),
+    }
+    return {name: words for name, words in found.items() if words}
 
 
-def _sample_ratio(log: DecisionLog, what: str, so: str) -> list[str]:
+def _sample_ratio(log: DecisionLog, what: str, so: str) -> str:
     log = log.where(np.unique(log.subject, return_index=True)[1])
     control: BoolArray = log.group == DecisionGroup.CONTROL
     evidence, expected = 0.0, 0.0
@@ -86,8 +88,8 @@ def _sample_ratio(log: DecisionLog, what: str, so: str) -> list[str]:
         evidence += log_ratio_evidence(count, n, float(share))
         expected += share * n
     if evidence < -math.log(UNLIKELY):
-        return []
-    return [
+        return ""
+    return (
         f"{int(control.sum()):,} of {len(log):,} {what} (subjects once) are in the control, "
         f"{expected:,.0f} are expected: {so}."
-    ]
+    )

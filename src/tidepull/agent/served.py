@@ -14,6 +14,8 @@ from tidepull.agent.decisions import Decision, DecisionId, id_of
 from tidepull.agent.insight import Insight
 from tidepull.agent.ledger_check import Scrub
 from tidepull.agent.log import LogReader
+from tidepull.agent.point_in_time import DecisionWhy, PointInTime, latest_decisions
+from tidepull.agent.records import Record
 
 
 class ServedAgent(Agent):
@@ -175,6 +177,81 @@ class ServedAgent(Agent):
             One row for each decision.
         """
         return self._rows(insight, before)
+
+    def decisions_aside(
+        self, insight: Insight, until: float | None, limit: int
+    ) -> list[DecisionWhy]:
+        """Return the last decisions of a view, with the reason of each.
+
+        Parameters
+        ----------
+        insight : Insight
+            A result of `aside`.
+        until : float, optional
+            Moment until which they were made, in seconds since 1970.
+        limit : int
+            Most decisions to return.
+
+        Returns
+        -------
+        list of DecisionWhy
+            The decisions, latest first.
+        """
+        return latest_decisions(insight, self._commands.decisions.id, until, limit)
+
+    def find_decision(self, id: DecisionId) -> Record:
+        """Return the record of a decision, with its context.
+
+        Parameters
+        ----------
+        id : str, int, UUID or Decision
+            The decision.
+
+        Returns
+        -------
+        Record
+            The record.
+
+        Raises
+        ------
+        DecisionError
+            If there is no such decision.
+        """
+        with self._lock:
+            self._ready()
+            record = self._commands.decisions.find(id).record
+            self._commands.flush(record.seq)
+            return self._commands.ledger.decision(record.seq) or record
+
+    def point_in_time(self, upto: int, before: PointInTime | None = None) -> PointInTime:
+        """Return the agent as it was after a record, to be replayed with `advance`.
+
+        The agent continues meanwhile; another thread can replay and ask.
+
+        Parameters
+        ----------
+        upto : int
+            Number of the record.
+        before : PointInTime, optional
+            An earlier result, which is continued if the record is a later one.
+
+        Returns
+        -------
+        PointInTime
+            The agent at that point.
+
+        Raises
+        ------
+        InputError
+            If the state cannot be rebuilt.
+        """
+        with self._lock:
+            self._ready()
+            self._commands.flush()
+            if before is not None and before.reaches(self._commands, upto):
+                before.upto = upto
+                return before
+            return PointInTime(self._commands, upto)
 
     def scrub(self, scrub: Scrub, count: int) -> tuple[int, list[int]]:
         """Check the hashes of some more records.

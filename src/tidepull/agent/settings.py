@@ -51,6 +51,7 @@ CHANGEABLE = (
     "retention",
     "sticky",
     "shadow",
+    "promotion",
     "context",
 )
 """Settings that a living agent can change."""
@@ -90,6 +91,7 @@ class AgentSettings:
     retention: float | None = None
     sticky: float | None = None
     shadow: list[Any] = field(default_factory=list)  # candidates: [policy, parameters]
+    promotion: list[Any] | None = None  # a candidate that decides too: [policy, parameters, share]
     policy_version: int | None = None  # of the registry's entry; None: made before 0.3
 
     def __post_init__(self) -> None:
@@ -143,7 +145,38 @@ class AgentSettings:
         entry = _policies().entry(name)
         if name != self.policy:
             chosen["time_features"] = not getattr(entry.build, "reads_time", False)
-        return replace(self, **chosen, policy_version=entry.version)
+        settings = replace(self, **chosen, policy_version=entry.version)
+        return settings.without_promoted(settings.policy, settings.parameters)
+
+    @property
+    def of_candidate(self) -> AgentSettings | None:
+        """The settings of the candidate that has a share of the decisions."""
+        if self.promotion is None:
+            return None
+        policy, parameters, _ = self.promotion
+        return replace(self.upgraded((policy, parameters)), promotion=None)
+
+    def has_candidate_of(self, other: AgentSettings) -> bool:
+        """Whether the same candidate has a share of the decisions, or none has."""
+        return (self.promotion or [])[:2] == (other.promotion or [])[:2]
+
+    def without_promoted(self, policy: str, parameters: Mapping[str, Any]) -> AgentSettings:
+        """The same after that policy has become the agent's own: it is no candidate any more."""
+        chosen = json.dumps([policy, dict(parameters)])
+        if self.promotion is None or json.dumps(self.promotion[:2]) != chosen:
+            return self
+        return replace(self, promotion=None)
+
+    def renamed(self, label: str, to: str) -> AgentSettings:
+        """The same after an arm has another label. Settings name the first arms by their first
+        labels, and arms that came later by their present ones."""
+        if label in [arm[0] for arm in self.arms]:
+            return self
+        bounds = {to if name == label else name: b for name, b in self.share_bounds.items()}
+        arm = to if self.control_arm == label else self.control_arm
+        if arm == self.control_arm and bounds == self.share_bounds:
+            return self
+        return replace(self, control_arm=arm, share_bounds=bounds)
 
     @property
     def of_policy(self) -> dict[str, Any]:

@@ -17,10 +17,17 @@ import numpy as np
 
 from tidepull.agent.arms import Arm, Arms
 from tidepull.agent.clock import Clock
-from tidepull.agent.control import bound_chances, draw_arm, floor_chances, unit
+from tidepull.agent.control import (
+    bound_chances,
+    control_chances,
+    draw_arm,
+    floor_chances,
+    quantise,
+    unit,
+)
 from tidepull.agent.decisions import DecisionInputs
 from tidepull.agent.delays import RewardDelays
-from tidepull.agent.learning import Learning, quantise
+from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.rebuild import Rebuild, counts, is_within, teaches
 from tidepull.agent.records import Choice, DecisionGroup, Kind, LearnAt, Record, unpack_reward
@@ -34,8 +41,8 @@ FORMAT = 1
 LAST = 2**62  # a number that no record has
 
 SLICES_OF_A_CALL = 2
-"""Slices of upkeep that a decision or a reward leaves to the background, or else to the next call.
-Work that replays arriving rewards must be quicker than they come."""
+"""Slices of upkeep, of 0.1 to 0.2 ms, that a decision or a reward leaves to the background, or else
+to the next call. Work that replays arriving rewards must be quicker than they come."""
 
 
 class AgentState:
@@ -88,8 +95,8 @@ class AgentState:
         if inputs.imported and inputs.played is not None:
             arm, chance = inputs.played, inputs.propensity
         choice = Choice(
-            arm, group, chance, number, quantise(shares), x, inputs.available, inputs.baseline,
-            kept is not None,
+            arm, group, chance, number, quantise(shares), x, inputs.available,
+            inputs.baseline, kept is not None, self.learning.share, self.learning.candidate_counts,
         )  # fmt: skip
         self._keep(inputs.subject, choice, inputs.at)
         return choice
@@ -138,19 +145,14 @@ class AgentState:
     ) -> FloatArray:
         """What each arm's chance is, given who chooses, how often each came out best in the
         policy's draws, and the arm of the present rule (-1: none)."""
-        if group is not DecisionGroup.CONTROL:
-            least = self.settings.min_share
-            if least is None:
-                shares = floor_chances(shares, available)
-            if self._unbounded:
-                return shares
-            return bound_chances(shares, available, least or 0.0, self._least, self._most)
-        even: FloatArray = available / available.sum()
-        place = baseline if baseline >= 0 else self.control_place
-        if place is None or not available[place]:
-            return even
-        certain: FloatArray = np.eye(len(available))[place]
-        return certain
+        if group is DecisionGroup.CONTROL:
+            return control_chances(available, baseline if baseline >= 0 else self.control_place)
+        least = self.settings.min_share
+        if least is None:
+            shares = floor_chances(shares, available)
+        if self._unbounded:
+            return shares
+        return bound_chances(shares, available, least or 0.0, self._least, self._most)
 
     def learn(self, seq: int, choice: Choice, decided_at: float, reward: float) -> bool:
         """The reward of decision `seq`; False where it is not learnt: frozen, or the decision was
@@ -209,19 +211,8 @@ class AgentState:
         if change["op"] == "replace":
             self.sticky.drop_arm(self.arms.place(change["to"]))
         if change["op"] == "rename":
-            self._rename_in_settings(change["label"], change["to"])
+            self.settings = self.settings.renamed(change["label"], change["to"])
         self._bounds()
-
-    def _rename_in_settings(self, label: str, to: str) -> None:
-        """Settings name the first arms by their first labels, and arms that came later by their
-        present ones."""
-        if label in self.founders:
-            return
-        settings = self.settings
-        bounds = {to if name == label else name: b for name, b in settings.share_bounds.items()}
-        arm = to if settings.control_arm == label else settings.control_arm
-        if arm != settings.control_arm or bounds != settings.share_bounds:
-            self.settings = replace(settings, control_arm=arm, share_bounds=bounds)
 
     @property
     def founders(self) -> list[str]:
@@ -257,7 +248,19 @@ class AgentState:
                 self.learning = rebuild.finish(self.learning, self.decisions, slices)
         else:
             self.learning.with_settings(self.settings)
+        if not before.has_candidate_of(self.settings):
+            self._change_candidate(rebuild, ledger, seq, slices)
         self._bounds()
+
+    def _change_candidate(self, rebuild: Rebuild | None, ledger: Ledger, seq: int, n: int) -> None:
+        """Another candidate has a share of the decisions from record `seq` on, or none has."""
+        settings = self.settings.of_candidate
+        if settings is None or self.stale or self.learning.policy is None:
+            self.learning.join(None)
+            return
+        rebuild = rebuild or self.rebuild(self.arms, settings)
+        rebuild.advance(ledger, seq - 1)
+        self.learning.join(rebuild.finish(self.learning, self.decisions, n))
 
     def upgrade(
         self,
@@ -282,6 +285,8 @@ class AgentState:
     def apply(self, record: Record, ledger: Ledger) -> None:
         """Make the step that a record is of, and compare with what it says."""
         if record.kind is Kind.UPGRADE:
+            told = json.loads(record.body)
+            self.settings = self.settings.without_promoted(told["policy"], told["parameters"])
             if record.seq == self.rebuild_at:
                 self.upgrade(self.settings, ledger, record.seq - 1, record.slices)
             return

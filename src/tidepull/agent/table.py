@@ -36,9 +36,9 @@ ENDINGS = (".parquet", ".jsonl", ".csv")
 
 
 def rows(
-    insight: Insight, ledger: Ledger, name: Any, upto: int | None = None
+    insight: Insight, ledger: Ledger, name: Any, upto: int | None = None, after: int = 0
 ) -> Iterator[dict[str, Any]]:
-    """One dictionary for each decision, up to a number; `name` makes an id of a number. `chances` has every
+    """One dictionary for each decision after a number, up to a number; `name` makes an id of one. `chances` has every
     available arm's share of the policy's draws, `propensity` the exact chance of the arm that was
     played, given its group."""
     log = insight.log()
@@ -50,7 +50,7 @@ def rows(
         )
     )
     last = int(log.seq[-1]) if len(log) else 0  # others may have come meanwhile
-    for record in ledger.tail(0, last if upto is None else min(upto, last)):
+    for record in ledger.tail(after, last if upto is None else min(upto, last)):
         if record.kind is not Kind.DECISION:
             continue
         choice = Choice.unpack(record.body)

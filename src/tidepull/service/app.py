@@ -2,13 +2,14 @@
 through.
 
 Starlette routes a request to the operations of its path; msgspec reads and writes bodies.
-`docs/architecture.md` has the measurements for which no framework does more than that.
+`research/lab/design.md` has the measurements for which no framework does more than that.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import random
 import re
 import time
@@ -19,7 +20,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.routing import BaseRoute, Route, Router
 
-from tidepull.service.auth import Scope, Token, require
+from tidepull.service.auth import NO_TOKEN, Scope, Token, require
 from tidepull.service.gate import KEY, PERSONALIZER, Gate
 from tidepull.service.handover import FORWARDED, SIGNED, digest, refused
 from tidepull.service.logs import LONGEST_PATH, timestamp
@@ -29,8 +30,8 @@ from tidepull.service.responses import (
     JSON,
     SECURITY_HEADERS,
     RawResponse,
+    problem_response,
     send_plain,
-    send_problem,
     send_raw,
 )
 from tidepull.service.shards import target_of
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("tidepull.serve")
 _RANDOM = random.Random()
+os.register_at_fork(after_in_child=_RANDOM.seed)
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
@@ -110,9 +112,9 @@ class App:
             elif problem.status == 401:
                 problem = self._gate.count_refusal(scope, problem)
             if not sent:
-                await send_problem(
-                    send_with_headers, problem, request, scope["path"].startswith(PERSONALIZER)
-                )
+                personalizer = scope["path"].startswith(PERSONALIZER)
+                answer = problem_response(problem, request, personalizer)
+                await send_raw(send_with_headers, answer, problem.status)
         self._record(scope, trace, time.perf_counter() - started)
 
     def _headers(self, message: Any, trace: RequestTrace) -> list[tuple[bytes, bytes]]:
@@ -242,7 +244,7 @@ class Resource:
         """The token of a request; where another shard has forwarded it, also the digest of its
         body."""
         if operation.scope is None:
-            return _NO_TOKEN, None
+            return NO_TOKEN, None
         service, digested = self._service, None
         if FORWARDED in trace.headers and service.store.remote:
             token, digested = self._forwarded(trace, scope)
@@ -290,9 +292,6 @@ class Resource:
             detail = f"The body is larger than {limit:,} bytes: send smaller batches."
             raise HttpError(413, detail, {"connection": "close"})
         return b"".join(parts)
-
-
-_NO_TOKEN = Token("", "", (), ())
 
 
 async def _not_found(*_: Any) -> None:

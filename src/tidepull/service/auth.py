@@ -59,6 +59,9 @@ class Token:
         return ALL_AGENTS in self.agents or (agent is not None and agent in self.agents)
 
 
+NO_TOKEN = Token("", "", (), ())
+"""Of a request that needs none."""
+
 ANONYMOUS = Token("insecure", "", (ALL_AGENTS,), (Scope.ADMIN,))
 """The token of every request to a service that was started with `--insecure`."""
 

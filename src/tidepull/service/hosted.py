@@ -5,18 +5,23 @@ disk. A thread makes all steps that wait, and then answers each. The first answe
 records of all of them (group commit), and each step is answered by what became of its own record.
 There is no batching delay.
 
+Where a turn does not end (a disk or a database that hangs), requests that wait for it are answered
+503 after two seconds, and later ones at once, until it ends.
+
 What takes long (charts, exports, replays) runs in another thread, beside the steps.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from tidepull.agent.insight import Insight
+from tidepull.agent.point_in_time import PointInTime
 from tidepull.agent.served import ServedAgent
 from tidepull.errors import LedgerError
 from tidepull.service.metrics import Metrics
@@ -28,8 +33,16 @@ Made = TypeVar("Made")
 MAX_WAITING = 1000
 """Steps that may wait for one agent; about a second of work with `tide`."""
 
+PATIENCE = 2.0
+"""Seconds after which requests are told that an agent's store does not answer; the default deadline
+of a client."""
+
 MAX_LOOKS = 16
 """Charts and exports of one agent that may wait for each other."""
+
+REPLAY_SECONDS, REPLAY_KEPT = 10.0, 600.0
+"""Seconds that a request replays a ledger at most, half of them at rest; and for which the state
+that it made is kept."""
 
 
 class _QueuedStep(NamedTuple):
@@ -67,9 +80,12 @@ class HostedAgent:
         self._pool, self._executor = steps, executor
         self._loop = asyncio.get_running_loop()
         self._steps: list[_QueuedStep] = []
-        self._busy = False
+        self._busy = self._stuck = False
+        self._committing_since = math.inf
         self._waiting = self._looks = self._aside = 0
         self._looking, self._changing = asyncio.Lock(), asyncio.Lock()
+        self._replaying, self._past = asyncio.Lock(), cast(PointInTime | None, None)
+        self._past_timer: asyncio.TimerHandle | None = None
         self._reader = agent.reader()
 
     @property
@@ -103,6 +119,8 @@ class HostedAgent:
                 f"{MAX_WAITING:,} requests wait for this agent already: try again in a moment.",
                 {"retry-after": "1"},
             )
+        if self._stuck:
+            raise _no_answer()
         return self._put(make, answer)
 
     def durable(self, make: Callable[[ServedAgent], tuple[T, int]]) -> asyncio.Future[T]:
@@ -124,10 +142,30 @@ class HostedAgent:
 
     def _begin(self) -> None:
         steps, self._steps = self._steps, []
+        self._committing_since = math.inf
         turn = self._loop.run_in_executor(self._pool, self._turn, steps)
+        self._timer = self._loop.call_later(PATIENCE, self._give_up, steps)
         turn.add_done_callback(self._end)
 
+    def _give_up(self, steps: list[_QueuedStep]) -> None:
+        """Answer what waits for a commit that does not come back. The turn goes on: its records
+        may still be written, and a request that is repeated with its id gets its answer. Requests
+        behind it are dropped."""
+        left = self._committing_since + PATIENCE - time.monotonic()
+        if left > 0:  # the agent is busy, not its ledger, or has only begun to commit
+            self._timer = self._loop.call_later(min(left, PATIENCE), self._give_up, steps)
+            return
+        self._stuck = True
+        dropped = [step for step in self._steps if step.answer is not None]
+        self._steps = [step for step in self._steps if step.answer is None]
+        self._waiting -= len(dropped)
+        for step in (*steps, *dropped):
+            if step.answer is not None and not step.future.done():
+                step.future.set_exception(_no_answer())
+
     def _end(self, done: asyncio.Future[_Turn]) -> None:
+        self._timer.cancel()
+        self._stuck = False
         turn = done.result()
         self._busy = bool(self._steps)
         if self._busy:
@@ -162,6 +200,32 @@ class HostedAgent:
         finally:
             self._looks -= 1
 
+    async def replay(self, upto: int, question: Callable[[PointInTime], T]) -> T:
+        """Ask what was known after a record, one replay at a time; a 429 says how far it has come,
+        and the next call continues."""
+        async with self._replaying:
+            before, self._past = self._past, None
+            point = await self.aside(lambda agent: agent.point_in_time(upto, before))
+            done = await self.aside(lambda _: point.advance(REPLAY_SECONDS))
+            self._keep(point)
+            if not done:
+                raise HttpError(
+                    429,
+                    f"Replaying the ledger: {point.position:,} of {upto:,} records are done. Ask "
+                    "again.",
+                    {"retry-after": "1"},
+                )
+            return await self.aside(lambda _: question(point))
+
+    def _keep(self, point: PointInTime) -> None:
+        if self._past_timer is not None:
+            self._past_timer.cancel()
+        self._past = point
+        self._past_timer = self._loop.call_later(REPLAY_KEPT, self._drop_past)
+
+    def _drop_past(self) -> None:
+        self._past = None
+
     async def change(self, work: Callable[[ServedAgent], T]) -> T:
         """Let a thread change the agent in a way that may take long, one change at a time."""
         async with self._changing:
@@ -174,6 +238,7 @@ class HostedAgent:
                 return await self.change(work)
             finally:
                 self._reader = self.agent.reader()
+                self._drop_past()
 
     async def aside(self, work: Callable[[ServedAgent], T]) -> T:
         """Let a thread do something beside the steps; the agent is not closed meanwhile."""
@@ -192,6 +257,7 @@ class HostedAgent:
     def _turn(self, steps: list[_QueuedStep]) -> _Turn:
         """Make steps, then answer them; in a thread."""
         made = [_made(self.agent, step) for step in steps]
+        self._committing_since = time.monotonic()
         started, safe, failure = time.perf_counter(), 0, None
         outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
         for step, value, error in made:
@@ -205,6 +271,14 @@ class HostedAgent:
                 failure = error
             outcomes.append((step.future, value, error))
         return _Turn(outcomes, time.perf_counter() - started, safe, failure)
+
+
+def _no_answer() -> HttpError:
+    return HttpError(
+        503,
+        f"The agent's ledger has not answered for {PATIENCE:g} s: repeat the request with its id.",
+        {"retry-after": "1"},
+    )
 
 
 def _made(agent: ServedAgent, step: _QueuedStep) -> tuple[_QueuedStep, Any, BaseException | None]:

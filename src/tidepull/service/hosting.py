@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tidepull._internal import compiler
 from tidepull.agent.served import ServedAgent
 from tidepull.errors import HeldError, NewerStoreError, TidepullError, WrongStoreError
 from tidepull.service.hosted import HostedAgent
@@ -30,11 +31,12 @@ _NAME = re.compile(NAME)
 IDLE = 900.0
 """Seconds after which an agent without requests is closed."""
 
+UPGRADES = 1
+"""Agents of another release whose policies are made anew at a time."""
+
 THREADS = 32
 """Threads for what may take long: opening, looking, replaying. Steps and commits have a
-pool of their own. An agent occupies three at most."""
-
-_WARM: set[tuple[object, ...]] = set()
+pool of their own. An agent occupies four at most."""
 
 
 class Hosting:
@@ -50,6 +52,7 @@ class Hosting:
         self._open: dict[str, HostedAgent] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._upgrades: dict[str, asyncio.Task[None]] = {}
+        self._upgrade_slots = asyncio.Semaphore(UPGRADES)
         self._check_leases = False
         self.routing = ShardRouting(store)
         self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="tidepull-serve")
@@ -97,7 +100,8 @@ class Hosting:
     ) -> HostedAgent:
         """A new agent; a 409 if there is one of that name."""
         async with self._lock(name):
-            if not forwarded and (url := await self.in_thread(self.routing.emptiest)) is not None:
+            url = None if forwarded else await self.in_thread(lambda: self.routing.home(name))
+            if url is not None:
                 raise OtherShardError(url)
             if name in self._open or await self.in_thread(lambda: self._store.exists(name)):
                 raise HttpError(
@@ -217,7 +221,7 @@ class Hosting:
 
     async def _load(self, name: str) -> HostedAgent:
         await self._make_room()
-        agent = await self.in_thread(lambda: _warm_up(self._store.open(name)))
+        agent = await self.in_thread(lambda: self._store.open(name))
         hosted = HostedAgent(name, agent, self._metrics, self._steps, self.executor)
         self._open[name] = hosted
         self._metrics.open_agents.set(len(self._open))
@@ -247,7 +251,8 @@ class Hosting:
     async def _upgrade(self, hosted: HostedAgent) -> None:
         """Make the policy of an agent of another release anew, beside all other agents."""
         try:
-            await hosted.change(ServedAgent.upgrade)
+            async with self._upgrade_slots:
+                await hosted.change(ServedAgent.upgrade)
         except TidepullError as error:
             _LOG.error("agent %s could not be rebuilt: %s", hosted.name, error)
         finally:
@@ -269,50 +274,12 @@ class Hosting:
         return await asyncio.get_running_loop().run_in_executor(self.executor, work)
 
 
-def warm_up(agent: ServedAgent) -> None:
-    """Compile what an agent needs: a copy in memory makes a few decisions, once for each kind of
-    policy."""
-    settings = agent.settings
-    kind = (
-        settings.policy,
-        str(settings.parameters),
-        settings.context is None,
-        len(settings.arms) > 2,
-        settings.time_features,
-    )
-    if kind in _WARM:
-        return
-    arms = dict(settings.arms)
-    copy = ServedAgent.memory(
-        arms=list(arms) if None in arms.values() else arms,
-        context=settings.context,
-        policy=(settings.policy, settings.parameters),
-        time_features=settings.time_features,
-        seed=0,
-        training="manual",
-    )
-    for n in range(20):
-        decision = copy.choose({})
-        copy.reward(decision.id, float(n % 2))
-    for _ in range(50):
-        if not copy.work():
-            break
-    _WARM.add(kind)
-
-
 def load_kernels() -> None:
-    """Load or compile what agents with the default policy need."""
-    with ServedAgent.memory(arms=["a", "b"], context={"x": float}, training="manual") as agent:
-        warm_up(agent)
-
-
-def _warm_up(agent: ServedAgent) -> ServedAgent:
-    try:
-        warm_up(agent)
-    except BaseException:
-        agent.close()
-        raise
-    return agent
+    """Load what agents with the default policy need; wait for the compiler if need be."""
+    compiler.wait()
+    with ServedAgent.memory(arms=["a", "b"], context={"x": float}, seed=0) as agent:
+        for n in range(20):
+            agent.reward(agent.choose({}).id, float(n % 2))
 
 
 def _not_found(name: str) -> HttpError:

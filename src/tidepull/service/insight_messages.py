@@ -3,6 +3,8 @@ charts."""
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 from msgspec import Struct
 
 
@@ -65,7 +67,8 @@ class ReportShown(Struct, kw_only=True):
 
 class ShadowShown(Struct, kw_only=True):
     """What a candidate would have chosen and earned; null where choices were not random enough.
-    `shares` has each arm's share of the agent's decisions and of the candidate's."""
+    `shares` has each arm's share of the agent's decisions and of the candidate's, `share` is the
+    candidate's present share of the decisions, `against` what its value (`own`) is compared with."""
 
     words: str
     policy: str
@@ -83,6 +86,8 @@ class ShadowShown(Struct, kw_only=True):
     effective: float
     needed: int | None
     level: float
+    share: float
+    against: str
 
 
 class ShadowsShown(Struct, kw_only=True):
@@ -159,11 +164,46 @@ class WaitingShown(Struct, kw_only=True):
 
 
 class HeatmapShown(Struct, kw_only=True):
-    """For every weekday (from Monday) and hour: the arm that is surely best, its share of the
-    policy's draws over four weeks, and by how much it leads; null where none surely is."""
+    """For every weekday (from Monday) and hour: the arm that is best with a chance of 99% by what is
+    believed now (null: none is), and the number of decisions in the last four weeks."""
 
     weekdays: list[str]
     arms: list[str]
     best: list[list[str | None]]
-    share: list[list[float | None]]
-    margin: list[list[float | None]]
+    decisions: list[list[int]]
+
+
+class DecisionReason(Struct, kw_only=True):
+    """A decision, each arm's share of the policy's draws, and why the arm was taken."""
+
+    id: str
+    at: str
+    arm: str
+    group: Literal["policy", "control", "warmup", "imported"]
+    propensity: float
+    reward: float | None
+    context: dict[str, Any] | None
+    chances: dict[str, float]
+    why: str
+
+
+class DecisionsShown(Struct, kw_only=True):
+    """The last decisions, latest first."""
+
+    decisions: list[DecisionReason]
+
+
+class WhatIfShown(Struct, kw_only=True):
+    """Each arm's chance to be best had a field of the context had another value."""
+
+    field: str
+    value: Any
+    chances: dict[str, float]
+
+
+class DecisionWhyShown(Struct, kw_only=True):
+    """A decision as it was known when it was made. `same`: the replay made the same decision."""
+
+    decision: DecisionReason
+    same: bool
+    what_if: list[WhatIfShown]

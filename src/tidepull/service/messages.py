@@ -120,6 +120,32 @@ class SettingsChanged(Struct, kw_only=True):
     changes: dict[str, list[Any]]
 
 
+class PromoteBody(Strict):
+    """A candidate (of the setting `shadow`, or the agent's own policy) and the share of decisions
+    that it gets: 0 takes all back, 1 puts it in the policy's place, null is the next safe step."""
+
+    shadow: Text | PolicyChoice
+    share: Chance | None = None
+
+
+class PromotionShown(Struct, kw_only=True):
+    """A candidate's share of the decisions, before and after a step, and why."""
+
+    words: str
+    policy: str
+    before: float
+    share: float
+    why: str
+
+
+class CandidateShown(Struct, kw_only=True):
+    """A candidate that has a share of the decisions."""
+
+    policy: str
+    parameters: dict[str, Any]
+    share: float
+
+
 class ChooseBody(Strict):
     """A decision to make. The same `id` (or `Idempotency-Key`) with the same body is the same
     decision again. `baseline` is the arm that your present rule takes; the control group gets
@@ -229,9 +255,10 @@ class AgentShown(Struct, kw_only=True):
 
 
 class AgentsShown(Struct, kw_only=True):
-    """The agents that a token is for."""
+    """The agents that a token is for, and what it may do."""
 
     agents: list[AgentShown]
+    scopes: list[str]
 
 
 class StateShown(Struct, kw_only=True):
@@ -249,6 +276,7 @@ class StateShown(Struct, kw_only=True):
     retention: float | None
     sticky: float | None
     shadow: list[Any]
+    promotion: CandidateShown | None
     reward_within: float | None
     default_reward: float | None
     on_duplicate: str

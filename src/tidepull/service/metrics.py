@@ -113,6 +113,9 @@ class Metrics:
         self.log_lines_lost = gauge(
             "tidepull_log_lines_lost", "Lines of logs that could not be written."
         )
+        self.webhook_messages = counter(
+            "tidepull_webhook_messages_total", "Alarms for the webhook: sent, lost.", ["outcome"]
+        )
         self.tokens_sound = gauge(
             "tidepull_tokens_file_sound", "Whether the tokens file could be read."
         )
@@ -243,6 +246,30 @@ def watch_service(service: Service) -> None:
             "Bytes free where agents are.",
             lambda: service.store_health.free or math.nan,
         )
+
+
+def merged(texts: dict[str, str]) -> bytes:
+    """The numbers of several workers as one text: each sample has the label of its worker.
+
+    >>> merged({"1": "# TYPE a gauge\\na 1\\n", "2": "# TYPE a gauge\\na{b=\\"c\\"} 2\\n"}).decode()
+    '# TYPE a gauge\\na{worker="1"} 1\\na{worker="2",b="c"} 2\\n'
+    """
+    families: dict[str, tuple[list[str], list[str]]] = {}
+    for worker, text in texts.items():
+        for line in text.splitlines():
+            if line.startswith("#"):
+                about, samples = families.setdefault(line.split(" ", 3)[2], ([], []))
+                if line not in about:
+                    about.append(line)
+                continue
+            name, _, rest = line.partition(" ")
+            if "{" in name:
+                name, _, rest = line.partition("{")
+                samples.append(f'{name}{{worker="{worker}",{rest}')
+            else:
+                samples.append(f'{name}{{worker="{worker}"}} {rest}')
+    lines = [line for about, samples in families.values() for line in (*about, *samples)]
+    return "\n".join(lines).encode() + b"\n"
 
 
 def total(counter: Counter) -> int:

@@ -42,7 +42,9 @@ class Call:
         return Caller.ADMIN if self.token.allows(Scope.ADMIN) else Caller.CLIENT
 
     def charge(self, items: int) -> None:
-        """Let every item of a batch count as a request of the token, once."""
+        """Let every item of a batch count as a request of the token, once: where it came first."""
+        if self.forwarded:
+            return
         self.service.rates.charge(self.token.id, items - self.charged)
         self.charged = items
 

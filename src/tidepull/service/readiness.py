@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from tidepull._internal import compiler
+
 if TYPE_CHECKING:
     from tidepull.service.hosted import HostedAgent
     from tidepull.service.service import Service
@@ -21,6 +23,8 @@ def obstacle(service: Service) -> str | None:
     if service.status != "ok":
         return f"The service is {service.status}."
     if service.opening is not None:
+        if service.warm and not compiler.is_ready():
+            return "The service warms up: kernels are compiled or loaded."
         done, of = service.opening
         return f"The service warms up: {done} of {of} agents are open."
     silent = time.monotonic() - service.store_seen

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
+from uuid import uuid4
 
 import msgspec
 
@@ -51,6 +52,12 @@ class FileParts:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while part := await asyncio.to_thread(self._file.read, PART):
             yield part
+
+    def move(self, folder: Path) -> Path:
+        """Leave the file to another process, in a folder on the same disk."""
+        moved = Path(self._file.name).rename(folder / f"export-{uuid4().hex}")
+        self._close()
+        return moved
 
     def _close(self) -> None:
         self._file.close()
@@ -103,13 +110,11 @@ async def send_raw(send: Any, answer: RawResponse, status: int) -> None:
         await send({"type": "http.response.body", "body": b""})
 
 
-async def send_problem(send: Any, problem: HttpError, request: str, personalizer: bool) -> None:
-    """Send an error, in the form that the interface has."""
+def problem_response(problem: HttpError, request: str, personalizer: bool = False) -> RawResponse:
+    """An error, in the form that the interface has."""
     headers = tuple((name.encode(), value.encode()) for name, value in problem.headers.items())
     if personalizer:
         status, body = personalizer_error(problem)
-        await send_plain(send, status, msgspec.json.encode(body), JSON, headers)
-        return
-    await send_plain(
-        send, problem.status, msgspec.json.encode(problem.body(request)), CONTENT_TYPE, headers
-    )
+        return RawResponse(msgspec.json.encode(body), JSON, headers, status)
+    data = msgspec.json.encode(problem.body(request))
+    return RawResponse(data, CONTENT_TYPE, headers, problem.status)

@@ -28,11 +28,19 @@ from tidepull.service.connections import Connections, Descriptors
 from tidepull.service.handlers import OPERATIONS
 from tidepull.service.handlers.system import dashboard_pages
 from tidepull.service.handover import HandOver, read_secret
+from tidepull.service.links import Links
 from tidepull.service.logs import JsonHandler, RequestLog
 from tidepull.service.messages import NAME
 from tidepull.service.personalizer import Personalizer
 from tidepull.service.service import Service
-from tidepull.service.stores import AgentStore, Directory, SharedDatabase
+from tidepull.service.stores import (
+    AgentStore,
+    Directory,
+    SharedDatabase,
+    WorkerDirectory,
+    WorkerPlace,
+)
+from tidepull.service.webhook import Webhook, require_url
 
 TOKENS, AUDIT, SECRET = "tokens.json", "audit.jsonl", "shard.secret"
 SWITCH_INTERVAL = 0.001
@@ -63,10 +71,13 @@ class ServerConfig:
     shard_secret: Path | None = None
     drain: float = 0.0
     warm: bool = False
+    place: WorkerPlace | None = None
+    webhook: str = ""
+    webhook_secret: str = ""
 
 
-def prepare(config: ServerConfig) -> App:
-    """The application; raises an error for every option that does not fit."""
+def require_fit(config: ServerConfig) -> Path | None:
+    """The tokens file; an error for every option that does not fit."""
     shared = "://" in config.db
     path = None if config.insecure else config.tokens
     if not config.insecure and path is None:
@@ -77,25 +88,41 @@ def prepare(config: ServerConfig) -> App:
         raise ParameterError(
             f"--db must be a directory or a postgresql:// URL, {config.db} is a file"
         )
+    if config.personalizer is not None and not re.match(NAME, config.personalizer):
+        raise ParameterError(
+            "--personalizer must name an agent: up to 63 of a-z, 0-9, - and _, beginning with "
+            "a letter or number, "
+            f"got {config.personalizer!r}"
+        )
     _require_safe(config, path)
-    store: AgentStore = (
-        SharedDatabase(config.db, config.here) if shared else Directory(Path(config.db))
-    )
+    return path
+
+
+def prepare(config: ServerConfig) -> App:
+    """The application; raises an error for every option that does not fit."""
+    path, shared = require_fit(config), "://" in config.db
+    store = _store(config)
     beside = path.parent if shared and path is not None else None if shared else Path(config.db)
     audit = config.audit or (None if beside is None else beside / AUDIT)
     request_log = RequestLog(None if config.quiet else _access_log(config.log), audit)
     handover = HandOver(secret_of(config, path) if shared else b"")
     service = Service(store, Tokens(path), config.limits, request_log, handover=handover)
     service.drain, service.warm = config.drain, config.warm
+    if config.place is not None:
+        service.links = Links(config.place)
+    if config.webhook:
+        secret = config.webhook_secret.encode()
+        service.webhook = Webhook(require_url(config.webhook), secret, service.metrics)
     if config.personalizer is not None:
-        if not re.match(NAME, config.personalizer):
-            raise ParameterError(
-                "--personalizer must name an agent: up to 63 of a-z, 0-9, - and _, beginning with "
-                "a letter or number, "
-                f"got {config.personalizer!r}"
-            )
         service.personalizer = Personalizer(config.personalizer)
     return App(service, OPERATIONS, dashboard_pages())
+
+
+def _store(config: ServerConfig) -> AgentStore:
+    if "://" in config.db:
+        return SharedDatabase(config.db, config.here)
+    root = Path(config.db)
+    return Directory(root) if config.place is None else WorkerDirectory(root, config.place)
 
 
 def _require_safe(config: ServerConfig, path: Path | None) -> None:
@@ -172,6 +199,11 @@ def listener(host: str, port: int) -> socket.socket:
 
 def make_server(app: App, host: str, port: int, ready: Callable[[str], None] | None) -> Server:
     """A server that is not running yet."""
+    return Server(server_config(app, host, port), ready, app.service)
+
+
+def server_config(app: App, host: str, port: int) -> uvicorn.Config:
+    """What uvicorn is told; the process gets ready for it."""
     if not logging.getLogger().handlers:
         logging.basicConfig(level=logging.WARNING, handlers=[JsonHandler(sys.stderr)])
     give_memory_back()
@@ -179,7 +211,7 @@ def make_server(app: App, host: str, port: int, ready: Callable[[str], None] | N
     descriptors = Descriptors.available()
     app.service.connections = Connections(descriptors.connections)
     app.service.descriptors = descriptors
-    config = uvicorn.Config(
+    return uvicorn.Config(
         app,
         host=host,
         port=port,
@@ -195,7 +227,6 @@ def make_server(app: App, host: str, port: int, ready: Callable[[str], None] | N
         h11_max_incomplete_event_size=65536,
         lifespan="on",
     )
-    return Server(config, ready, app.service)
 
 
 def give_memory_back(above: int = 1 << 20) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +20,7 @@ from tidepull.service.connections import Connections, Descriptors
 from tidepull.service.handover import HandOver
 from tidepull.service.hosted import HostedAgent
 from tidepull.service.hosting import Hosting, load_kernels
+from tidepull.service.links import Links
 from tidepull.service.logs import RequestLog
 from tidepull.service.metrics import Metrics, watch_service
 from tidepull.service.personalizer import Personalizer
@@ -26,6 +28,7 @@ from tidepull.service.problem_details import HttpError
 from tidepull.service.scrub import Scrubber
 from tidepull.service.shards import Forwarder
 from tidepull.service.stores import AgentStore, StoreHealth
+from tidepull.service.webhook import AlarmWatch, Webhook
 
 _LOG = logging.getLogger("tidepull.serve")
 IDLE_AFTER = 0.002
@@ -62,6 +65,9 @@ class Service:
     warm: bool = False
     status: Literal["ok", "starting", "stopping"] = "starting"
     personalizer: Personalizer | None = None
+    links: Links | None = None
+    before_close: Callable[[], Awaitable[None]] | None = None
+    webhook: Webhook | None = None
 
     def __post_init__(self) -> None:
         self.rates = RateLimiter(self.limits.requests)
@@ -80,11 +86,13 @@ class Service:
         self.hosting = Hosting(
             self.store, self.metrics, self.limits.agents, self.descriptors.agents
         )
-        self.forwarder = Forwarder(self.hosting, self.metrics, self.handover)
+        self.forwarder = Forwarder(self.hosting, self.metrics, self.handover, self.links)
         watch_service(self)
         scrub = Scrubber(self.hosting, self.metrics).run
         for work in (self._upkeep, self._housekeeping, scrub):
             self._run(work)
+        if self.webhook is not None:
+            self._run(AlarmWatch(self.hosting, self.webhook).run)
         if not self.tokens.insecure:
             self._run(self._reload_tokens)
         self._run(self._keep_in_touch if self.store.remote else self._check_store)
@@ -104,13 +112,16 @@ class Service:
             self._run(partial(self._warm_up, names))
 
     async def _warm_up(self, names: list[str]) -> None:
-        """Load kernels and open agents, so that first requests need not wait for them."""
+        """Load kernels and open agents, so that first requests need not wait for them. What lives
+        from then on is left out of garbage collections, which hold all threads for 20 to 50 ms
+        otherwise."""
         if self.warm:
             await self.hosting.in_thread(load_kernels)
         for done, name in enumerate(names):
             self.opening = (done, len(names))
             with suppress(TidepullError, HttpError):
                 await self.hosting.get(name)
+        gc.freeze()
         self.opening = None
 
     @contextmanager
@@ -132,11 +143,15 @@ class Service:
     async def stop(self) -> None:
         """Snapshot and close all agents, after the last request."""
         self.status = "stopping"
+        if self.before_close is not None:
+            await self.before_close()
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
             with suppress(asyncio.CancelledError):
                 await task
+        if self.webhook is not None:
+            self.webhook.close()
         await self.hosting.close()
         self.forwarder.close()
         self.request_log.close()

@@ -25,6 +25,7 @@ from tidepull.service.stores import AgentStore
 
 if TYPE_CHECKING:
     from tidepull.service.hosting import Hosting
+    from tidepull.service.links import Links
     from tidepull.service.operations import Call, Operation
 
 Headers = list[tuple[bytes, bytes]]
@@ -36,7 +37,10 @@ LEASE_CHECK, MISSED_CHECKS = 1.0, 3
 many times, it is given up."""
 
 RETRY_PAUSE = 0.05
-_MISDIRECTED = 421
+WORKER_TIMEOUT = 1.0
+"""Seconds within which the other workers of a machine say how they are."""
+
+MISDIRECTED = 421
 _SENT = (b"content-type", b"content-encoding", b"idempotency-key")
 """Headers that are forwarded; a token never is."""
 
@@ -87,7 +91,7 @@ class ShardRouting:
         """That shard does not have it; or it did not even listen."""
         if self._owners.get(name) == url:
             del self._owners[name]
-        if unreachable:
+        if unreachable and not self._store.fixed:
             self._unreachable[url] = time.monotonic() + UNREACHABLE
 
     def find(self, name: str, *, place: bool) -> str | None:
@@ -102,9 +106,9 @@ class ShardRouting:
         self._owners[name] = owner
         return owner
 
-    def emptiest(self) -> str | None:
+    def home(self, name: str) -> str | None:
         """The shard that a new agent should go to, unless it is this one. Asks the database."""
-        url = self._emptiest()
+        url = self._store.owner(name) if self._store.fixed else self._emptiest()
         return None if url == self._store.here else url
 
     def surplus(self) -> int:
@@ -245,15 +249,29 @@ class _Connection:
 class Forwarder:
     """Answers requests: by this shard's own agents, or by request the shard that has the agent."""
 
-    def __init__(self, hosting: Hosting, metrics: Metrics, handover: HandOver) -> None:
+    def __init__(
+        self, hosting: Hosting, metrics: Metrics, handover: HandOver, links: Links | None
+    ) -> None:
         self._hosting = hosting
         self._metrics = metrics
         self._handover = handover
+        self._links = links
         self._client = ShardClient()
 
     def close(self) -> None:
         """Close all connections to other shards."""
         self._client.close()
+        if self._links is not None:
+            self._links.close()
+
+    async def ask_workers(
+        self, operation: str, call: Call, query: bytes = b""
+    ) -> dict[str, RawResponse]:
+        """What the other workers of this machine answer; none to a request that one of them
+        forwarded."""
+        if self._links is None or call.forwarded:
+            return {}
+        return await self._links.ask_all(operation, call, query, WORKER_TIMEOUT)
 
     async def answer(self, operation: Operation, call: Call, scope: Any, body: bytes) -> Any:
         """What an operation gives, here or elsewhere; handlers do nothing before they have their
@@ -268,19 +286,45 @@ class Forwarder:
             except OtherShardError as other:
                 if call.forwarded:
                     self._hosting.routing.forget(call.name, other.url)  # look again, next time
-                    raise HttpError(_MISDIRECTED, f"{other.url} has this agent now.") from None
-                response = await self._forward(other.url, call, scope, body)
+                    raise HttpError(MISDIRECTED, f"{other.url} has this agent now.") from None
+                response = await self._forward(other.url, operation, call, scope, body)
                 if response is not None:
                     call.answered_by = other.url
-                    return _raw(response)
+                    return response
             except NoOwnerError:
                 pass
             if time.monotonic() > deadline:
                 raise _no_owner() from None
             await asyncio.sleep(RETRY_PAUSE)
 
-    async def _forward(self, url: str, call: Call, scope: Any, body: bytes) -> Response | None:
+    async def _forward(
+        self, url: str, operation: Operation, call: Call, scope: Any, body: bytes
+    ) -> RawResponse | None:
         """The answer of another shard; None where it was not asked, or has not got the agent."""
+        name = call.name
+        try:
+            if self._links is not None and url in self._links.place.others:
+                query = scope["query_string"]
+                response = await self._links.ask(url, operation.id, call, query, body)
+            else:
+                response = await self._over_http(url, call, scope, body)
+        except UnreachableShardError:
+            self._metrics.forwarded("unreachable")
+            self._hosting.routing.forget(name, url, unreachable=True)
+            return None
+        except UnansweredError:
+            self._metrics.forwarded("unanswered")
+            self._hosting.routing.forget(name, url, unreachable=True)
+            raise _no_answer(url) from None
+        if response.status == MISDIRECTED:
+            self._metrics.forwarded("moved")
+            self._hosting.routing.forget(name, url)
+            return None
+        self._metrics.forwarded("answered")
+        return response
+
+    async def _over_http(self, url: str, call: Call, scope: Any, body: bytes) -> RawResponse:
+        """The answer of a shard with the same secret, as long as it has the lease of the agent."""
         method, path = scope["method"], target_of(scope)
         signature = self._handover.sign(url, call.token.id, call.request, method, path, body)
         headers = [(name, call.headers[name]) for name in _SENT if name in call.headers]
@@ -293,14 +337,6 @@ class Forwarder:
                 if missed == MISSED_CHECKS:
                     raise UnansweredError("its lease has ended")
             response = request.result()
-        except UnreachableShardError:
-            self._metrics.forwarded("unreachable")
-            self._hosting.routing.forget(name, url, unreachable=True)
-            return None
-        except UnansweredError:
-            self._metrics.forwarded("unanswered")
-            self._hosting.routing.forget(name, url, unreachable=True)
-            raise _no_answer(url) from None
         finally:
             request.cancel()
         signed = dict(response.headers).get(SIGNED, b"")
@@ -308,12 +344,7 @@ class Forwarder:
             self._metrics.forwarded("unsigned")
             self._hosting.routing.forget(name, url, unreachable=True)
             raise _not_signed(url)
-        if response.status == _MISDIRECTED:
-            self._metrics.forwarded("moved")
-            self._hosting.routing.forget(name, url)
-            return None
-        self._metrics.forwarded("answered")
-        return response
+        return _raw(response)
 
 
 def target_of(scope: Any) -> bytes:

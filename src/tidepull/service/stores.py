@@ -3,6 +3,7 @@ share."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from abc import ABC, abstractmethod
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidepull._internal.files import explained, sync
+from tidepull._internal.files import exclusively, explained, sync, write_whole
 from tidepull.agent.ledger.files import FileLock
 from tidepull.agent.served import ServedAgent
 from tidepull.errors import MissingExtraError, ParameterError, TidepullError
@@ -34,10 +35,11 @@ class StoreHealth:
 
 class AgentStore(ABC):
     """Agents by name. `remote`: a commit waits for a network. `here`: where others reach this
-    process, once it listens. What concerns other processes does nothing here: a store that is
-    shared overrides it."""
+    process, once it listens. `fixed`: an agent never changes its owner. What concerns other
+    processes does nothing here: a store that is shared overrides it."""
 
     remote = False
+    fixed = False
     here = ""
 
     @abstractmethod
@@ -96,10 +98,11 @@ class AgentStore(ABC):
 
 
 class Directory(AgentStore):
-    """Agents as files of a directory."""
+    """Agents as files of a directory. `exclusive`: no other service may have it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, exclusive: bool = True) -> None:
         self.root = root
+        self._exclusive = exclusive
         self._lock: FileLock | None = None
         with explained("make", root):
             root.mkdir(parents=True, exist_ok=True)
@@ -110,7 +113,7 @@ class Directory(AgentStore):
             status = os.statvfs(self.root)
             if write:
                 self._try_writing()
-            if self._lock is None:
+            if self._exclusive and self._lock is None:
                 self._lock = FileLock(self.root / ".service")
         except (OSError, TidepullError) as error:
             return StoreHealth(
@@ -176,6 +179,62 @@ class Directory(AgentStore):
 
     def _path(self, name: str) -> Path:
         return self.root / f"{name}.db"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlace:
+    """Which of several workers a process is, from 1 on, and the folder that they share."""
+
+    number: int
+    count: int
+    folder: Path
+
+    @property
+    def others(self) -> list[str]:
+        """The other workers."""
+        return [worker_url(k) for k in range(1, self.count + 1) if k != self.number]
+
+
+def worker_url(number: int) -> str:
+    """What a worker is called in logs and answers."""
+    return f"worker:{number}"
+
+
+class WorkerDirectory(Directory):
+    """A directory that several workers of one service share. An agent belongs to one of them as
+    long as they run; a file in their folder says which."""
+
+    fixed = True
+
+    def __init__(self, root: Path, place: WorkerPlace) -> None:
+        super().__init__(root, exclusive=place.number == 1)
+        self.here = worker_url(place.number)
+        self._workers = place.count
+        self._file = place.folder / "agents.json"
+        self._numbers: dict[str, int] = {}
+
+    def recent(self, most: int) -> list[str]:
+        """Those of this worker."""
+        names = super().recent(most * self._workers)
+        return [name for name in names if self.owner(name) == self.here]
+
+    def owner(self, name: str) -> str:
+        """The worker that an agent belongs to; a new one goes to the worker that has fewest."""
+        if name not in self._numbers:
+            self._assign(name)
+        return worker_url(self._numbers[name])
+
+    def _assign(self, name: str) -> None:
+        with exclusively(self._file.with_suffix(".lock")):
+            if self._file.exists():
+                self._numbers = json.loads(self._file.read_bytes())
+            if name not in self._numbers:
+                counts = dict.fromkeys(range(1, self._workers + 1), 0)
+                for other in set(self.names()) & set(self._numbers):
+                    counts[self._numbers[other]] += 1
+                numbers = {**self._numbers, name: min(counts, key=lambda number: counts[number])}
+                write_whole(self._file, json.dumps(numbers).encode())
+                self._numbers = numbers
 
 
 class SharedDatabase(AgentStore):

@@ -28,14 +28,16 @@ def fill(
     arm was added."""
     start = time.time() - decisions * QUARTER
     agent = ServedAgent(
-        path, arms=arms, policy="bernoulli-ts", seed=1, control=0.2, capacity=4, training="manual"
-    )
+        path, arms=arms, context={"device": ["phone", "desktop"]}, policy="bernoulli-ts", seed=1,
+        control=0.2, capacity=8, training="manual", shadow=["random"],
+    )  # fmt: skip
     with agent:
         for n in range(decisions):
             at = start + n * QUARTER
             if n == decisions // 2:
                 agent.add("tea", at=at)
-            (made,), _ = agent.choose_ahead([Request(at=at)])
+            visitor = {"device": ("phone", "desktop")[n % 2]}
+            (made,), _ = agent.choose_ahead([Request(context=visitor, at=at)])
             if n < decisions - silent:
                 agent.reward_ahead(made.id, float(n % 3 == 0), at=at + 120)
         agent.save()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from manual.search import FIRST, first
 from tests.e2e.browser.chromium import chromium, clean_page, needed
 
 ROOT = Path(__file__).parents[3]
@@ -19,11 +20,11 @@ FITTING = (
     "index",
     "architecture",
     "explanation/forgetting",
-    "reference/own",
+    "reference/agent",
     "policies",
     "theory",
     "tide",
-    "tideline/leaderboard",
+    "tideline-2/leaderboard",
 )
 
 
@@ -72,9 +73,9 @@ def test_manual_asks_nobody_for_anything(site: Path) -> None:
 
 
 def test_reference_describes_members_with_their_signatures(site: Path) -> None:
-    deciding = (site / "reference" / "deciding.html").read_text()
-    assert 'id="tidepull.agent.agent.Agent.choose"' in deciding
-    assert "tidepull.agent.fields.field_of" not in deciding  # not public
+    agent = (site / "reference" / "agent.html").read_text()
+    assert 'id="tidepull.agent.agent.Agent.choose"' in agent
+    assert "tidepull.agent.fields.field_of" not in agent  # not public
     assert "tidepull sweep" in (site / "reference" / "commands.html").read_text()
 
 
@@ -85,7 +86,6 @@ def test_formulas_are_set_and_no_raw_latex_is_left(site: Path, browser: Any) -> 
     ]
     assert {page.stem for page in pages} >= {
         "neural",
-        "how-tide-thinks",
         "theory",
         "tide",
         "policies",
@@ -118,6 +118,13 @@ def test_search_finds_a_page_from_a_folder(site: Path, browser: Any) -> None:
         page.keyboard.type("propensity")
         page.wait_for_selector(".md-search-result__link")
         assert page.locator(".md-search-result__link").count() >= 3
+
+
+@needed
+def test_search_shows_the_page_that_answers_first(site: Path, browser: Any) -> None:
+    with clean_page(browser) as page:
+        found = {query: first(page, site, query) for query in FIRST}
+    assert found == FIRST
 
 
 @needed

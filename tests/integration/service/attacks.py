@@ -1,6 +1,6 @@
 # ruff: noqa: E501
 """Attacks and mistakes, and the answer that each gets. `python -m
-tests.integration.service.attacks` writes the table into docs/service.md."""
+tests.integration.service.attacks` writes the table into research/lab/service.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[3] / "docs" / "service.md"
+PAGE = Path(__file__).parents[3] / "research" / "lab" / "service.md"
 BEGIN, END = "<!-- attacks -->\n", "<!-- /attacks -->\n"
 CHOOSE, REWARD, AGENTS = "/v1/agents/shop/choose", "/v1/agents/shop/reward", "/v1/agents"
 SOME: dict[str, Any] = {"context": {"age": 31}}
@@ -358,7 +358,7 @@ WIRE: list[tuple[str, bytes, int, str]] = [
 
 
 def table() -> str:
-    """All of them, as in docs/service.md."""
+    """All of them, as in research/lab/service.md."""
     rows = [(attack.what, attack.status, attack.says) for attack in ATTACKS]
     rows += [(what, status, says) for what, _, status, says in WIRE]
     lines = [f"| {what} | {status} | {says} |" for what, status, says in rows]

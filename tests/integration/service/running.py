@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tidepull.service import connections, server
+from tidepull.service import connections, server, workers
 from tidepull.service.auth import new_token, write_tokens
 
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -30,6 +30,10 @@ def main(root: str, pipe: Any, patience: float, given: dict[str, Any]) -> None:
         "tokens": beside / "tokens.json",
         "log": beside / "access.jsonl",
     }
+    if count := given.pop("workers", None):
+        config = server.ServerConfig(**{**chosen, "port": 0, **given})
+        workers.serve_workers(config, count, pipe.send)
+        return
     app = server.prepare(server.ServerConfig(**{**chosen, **given}))
     server.serve(app, "127.0.0.1", 0, pipe.send)
 

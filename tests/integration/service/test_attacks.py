@@ -1,4 +1,4 @@
-"""Attacks and mistakes get the answer that the table in docs/service.md says, and change
+"""Attacks and mistakes get the answer that the table in research/lab/service.md says, and change
 nothing."""
 
 from __future__ import annotations
@@ -372,7 +372,7 @@ def test_page_runs_no_text_and_keeps_its_token_for_one_tab() -> None:
         for text in own.values()
         for found in re.findall(r"localStorage\.setItem\(([^,]+),", text)
     }
-    assert kept == {'"tidepull-theme"'}
+    assert kept == {'"tidepull-theme"', '"tidepull-zone"'}
     assert "authorization: `Bearer ${token.get()}`" in own["api.js"]
 
 

@@ -237,6 +237,16 @@ def test_candidates_and_records_go_over_the_wire(client: tidepull.Client) -> Non
     assert report.data["gain"] > 0.3
     assert shop.change(shadow=[("ucb", {}), "lin-ts"])["shadow"][1] == [["ucb", {}], ["lin-ts", {}]]
     assert [one.data["policy"] for one in shop.shadows()] == ["ucb", "lin-ts"]
+    step = shop.promote("ucb", share=0.1)
+    assert str(step) == "ucb has 10% of decisions (0% before): as was asked for."
+    assert (step.data["before"], step.data["share"]) == (0.0, 0.1)
+    assert shop.state()["promotion"] == {"policy": "ucb", "parameters": {}, "share": 0.1}
+    with pytest.raises(ServiceError, match="is no candidate") as refusal:
+        shop.promote("sw-ucb", share=0.1)
+    assert refusal.value.status == 422
+    assert shop.promote("ucb").data["share"] == 0.2
+    assert shop.promote(("ucb", {}), share=1).data["before"] == 0.2
+    assert (shop.state()["policy"], shop.state()["promotion"]) == ("ucb", None)
     recorded = shop.record({}, "b", reward=1.0, propensity=0.5, id="order 1")
     assert (recorded.group, recorded.propensity) == ("imported", 0.5)
     assert shop.record({}, "b", reward=1.0, propensity=0.5, id="order 1") == recorded
@@ -275,8 +285,11 @@ def test_shell_asks_what_python_asks(service: Running, tmp_path: Path) -> None:
         ["rename", "shop", "c", "d"],
         ["retire", "shop", "d"],
         ["freeze", "shop"],
+        ["change", "shop", '{"shadow": ["ucb"]}'],
+        ["shadows", "shop"],
     ):
         assert run(*words).exit_code == 0
+    assert run("promote", "shop", "ucb", "--share", "0.1").stdout.startswith("ucb has 10% of")
     assert (
         run("unfreeze", "shop").exit_code == run("rollback", "shop", decision["id"]).exit_code == 0
     )

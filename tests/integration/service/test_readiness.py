@@ -17,6 +17,7 @@ import pytest
 from research.benchmarks.service_waiting import write_old_agent
 from tests.integration.service.houses import SHOP, House
 from tests.integration.service.running import running
+from tidepull._internal import compiler
 from tidepull.agent.agent import Agent
 from tidepull.agent.ledger.sqlite import SqliteLedger
 from tidepull.agent.rebuild import Rebuild
@@ -144,6 +145,17 @@ def test_agent_of_an_earlier_release_is_made_anew_in_the_background(
     assert old.ask("POST", "/v1/agents/old/choose", {"context": {}}).status_code == 200
     said = old.ask("GET", "/v1/agents/old/explain").json()["words"]
     assert "rebuilt" in said
+
+
+def test_service_that_waits_for_kernels_is_ready_when_they_are_loaded(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until(house, 200)
+    monkeypatch.setattr(house.service, "opening", (0, 0))
+    monkeypatch.setattr(compiler, "is_ready", lambda: False)
+    for waits, why in ((True, "kernels are compiled or loaded"), (False, "0 of 0 agents are open")):
+        monkeypatch.setattr(house.service, "warm", waits)
+        assert why in ready(house)[1]
 
 
 def test_agents_are_open_before_it_is_ready_after_a_restart(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from tests.integration.service.houses import House
 from tidepull.agent.ledger.sqlite import SqliteLedger
 from tidepull.agent.served import ServedAgent
-from tidepull.service import stores
+from tidepull.service import hosted, stores
 
 
 def choose(house: House, n: int, **more: object) -> httpx.Response:
@@ -112,7 +113,7 @@ def test_long_batch_of_rewards_gives_others_turns_and_keeps_the_agent_open(
     shop: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [choose(shop, n).json()["id"] for n in range(12)]
-    hosted, real = shop.service.hosting._open["shop"], ServedAgent.reward_ahead
+    shop_agent, real = shop.service.hosting._open["shop"], ServedAgent.reward_ahead
     taken: list[str] = []
     seen: dict[int, bool] = {}
 
@@ -123,7 +124,7 @@ def test_long_batch_of_rewards_gives_others_turns_and_keeps_the_agent_open(
 
     async def others() -> None:
         while len(taken) < len(ids):
-            seen[len(taken)] = hosted.idle
+            seen[len(taken)] = shop_agent.idle
             await asyncio.sleep(0)
 
     monkeypatch.setattr(ServedAgent, "reward_ahead", slow)
@@ -161,10 +162,10 @@ def test_restart_goes_on_where_it_stopped(shop: House) -> None:
 
 def test_agent_that_nobody_asks_is_closed_and_opened_again(shop: House) -> None:
     choose(shop, 0)
-    assert shop.ask("GET", "/v1/agents").json() == {"agents": [{"name": "shop", "open": True}]}
+    assert shop.ask("GET", "/v1/agents").json()["agents"] == [{"name": "shop", "open": True}]
     time.sleep(0.01)
     shop.run(shop.service.hosting.close_idle(0.001))
-    assert shop.ask("GET", "/v1/agents").json() == {"agents": [{"name": "shop", "open": False}]}
+    assert shop.ask("GET", "/v1/agents").json()["agents"] == [{"name": "shop", "open": False}]
     assert choose(shop, 1).status_code == 200
 
 
@@ -252,11 +253,7 @@ def test_heatmap_names_no_arm_that_is_not_surely_best(shop: House) -> None:
     answer = shop.ask("GET", "/v1/agents/shop/heatmap").json()
     assert [len(row) for row in answer["best"]] == [24] * 7
     assert {arm for row in answer["best"] for arm in row} == {None}  # sixty decisions say little
-    for best, share, margin in zip(answer["best"], answer["share"], answer["margin"], strict=True):
-        assert all(
-            (arm is None) == (s is None) == (m is None)
-            for arm, s, m in zip(best, share, margin, strict=True)
-        )
+    assert sum(map(sum, answer["decisions"])) == 60
 
 
 def test_lift_grows_over_time_when_points_are_asked_for(shop: House) -> None:
@@ -307,6 +304,59 @@ def test_full_disk_is_a_503_and_nothing_half_done_is_left(
     assert choose(shop, 1).status_code == 200
     assert shop.ask("GET", "/v1/agents/shop").json()["decisions"] == 2
     assert shop.service.request_log.lost == 2
+
+
+def test_requests_do_not_wait_for_a_commit_that_hangs(
+    shop: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose(shop, 0)
+    hangs, real = threading.Event(), SqliteLedger._insert
+    monkeypatch.setattr(hosted, "PATIENCE", 0.2)
+    monkeypatch.setattr(SqliteLedger, "_insert", lambda *given: hangs.wait(20) and real(*given))
+    body = {"context": {"age": 21}}
+
+    async def held() -> list[Any]:
+        first = asyncio.create_task(
+            shop.asked("POST", "/v1/agents/shop/choose", {**body, "id": "first"})
+        )
+        await asyncio.sleep(0.05)
+        behind = shop.asked("POST", "/v1/agents/shop/choose", {**body, "id": "behind"})
+        waited = await asyncio.gather(first, behind)
+        started = time.perf_counter()
+        later = await shop.asked("POST", "/v1/agents/shop/choose", {**body, "id": "later"})
+        return [*waited, later, time.perf_counter() - started]
+
+    first, behind, later, took = shop.run(held())
+    assert [answer.status_code for answer in (first, behind, later)] == [503, 503, 503]
+    assert "repeat the request" in first.json()["detail"]
+    assert took < 0.15
+    hangs.set()
+    for _ in range(100):
+        again = shop.ask("POST", "/v1/agents/shop/choose", {**body, "id": "first"})
+        if again.status_code == 200:
+            break
+        shop.run(asyncio.sleep(0.05))
+    assert again.status_code == 200
+    rows = shop.ask("GET", "/v1/agents/shop/export?format=jsonl").text.splitlines()
+    ids = sorted(json.loads(row)["id"] for row in rows)
+    assert ids == ["first", "visit 0"], "a request that was refused at once is in the ledger"
+    idle = shop.service.hosting.hosted("shop")
+    assert idle is not None
+    assert idle.waiting == 0, "it would never be closed"
+
+
+def test_busy_agent_is_waited_for(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(shop, 0)
+    real = ServedAgent.reward_ahead
+
+    def slow(*given: Any, **named: Any) -> tuple[bool, int]:
+        time.sleep(0.4)
+        return real(*given, **named)
+
+    monkeypatch.setattr(hosted, "PATIENCE", 0.1)
+    monkeypatch.setattr(ServedAgent, "reward_ahead", slow)
+    answer = shop.ask("POST", "/v1/agents/shop/reward", {"id": "visit 0", "reward": 1})
+    assert answer.status_code == 200
 
 
 def test_damaged_agent_is_a_503_and_others_go_on(shop: House) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,19 @@ def test_loop_runs_while_a_call_of_the_agent_waits() -> None:
             return count
 
     assert asyncio.run(ticks()) >= 10
+
+
+def test_thread_of_the_agent_gives_way_to_the_loop_after_a_millisecond() -> None:
+    before = sys.getswitchinterval()
+    try:
+        sys.setswitchinterval(0.005)
+        tidepull.AsyncAgent(_agent())
+        assert sys.getswitchinterval() == pytest.approx(0.001)
+        sys.setswitchinterval(0.0005)
+        tidepull.AsyncAgent(_agent())
+        assert sys.getswitchinterval() == pytest.approx(0.0005)
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_calls_made_together_are_decided_in_their_order_as_by_the_agent_itself() -> None:

@@ -150,7 +150,7 @@ def sized(n: int, share: float, seed: int, subjects: int | None = None) -> Any:
 
 
 def test_groups_of_the_wrong_size_are_an_alarm_and_of_the_right_size_are_none() -> None:
-    (alarm, *_) = sample_ratio_alarms(sized(8000, 0.03, 0))
+    (alarm, *_) = sample_ratio_alarms(sized(8000, 0.03, 0)).values()
     assert "of 8,000 decisions (subjects once) are in the control, 400 are expected" in alarm
     for seed in range(40):
         log = sized(2000, 0.05, seed)
@@ -164,6 +164,6 @@ def test_rewards_that_one_group_does_not_report_are_an_alarm() -> None:
     log = sized(6000, 0.05, 1)
     lost = (log.group == DecisionGroup.CONTROL) & (np.arange(6000) % 2 == 0)
     log.reward[lost] = np.nan
-    (alarm,) = sample_ratio_alarms(log)
+    (alarm,) = sample_ratio_alarms(log).values()
     assert "decisions with a reward" in alarm
     assert "rewards of one group do not come" in alarm

@@ -84,6 +84,18 @@ def test_report_after_a_rollback_tells_what_is_believed_then() -> None:
     assert agent.aside(reader).report().chances == before
 
 
+def test_report_of_a_moment_is_the_one_that_was_made_then() -> None:
+    agent = ServedAgent.memory(**SHOP, training="inline")
+    serve(agent, 0, 60)
+    then = agent.explain()
+    serve(agent, 60, 90)
+    assert agent.explain(at=START + 300.0 * 59.9) == then
+    assert agent.explain(at=START - 1).status == "No decisions yet."
+    agent.compact(None, before=START + 300.0 * 30)
+    with pytest.raises(InputError, match="what was known then cannot be rebuilt"):
+        agent.explain(at=START + 300.0 * 10)
+
+
 def test_report_tells_no_hours_after_a_few_decisions() -> None:
     agent = ServedAgent.memory(**SHOP, training="inline")
     serve(agent, 0, 1)

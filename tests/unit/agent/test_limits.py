@@ -27,7 +27,7 @@ def made(n_arms: int, n_fields: int, **given: Any) -> Agent:
     [
         (400, 50, {"propensity_draws": 10_000}, "propensity_draws: 10,000 draws for 512 arms"),
         (400, 50, {}, r"tide would take about \d\.\d GB of memory for 512 arms and 50 columns"),
-        (4000, 5, {}, "tide would take about .* GB of memory"),
+        (4000, 12, {}, "tide would take about .* GB of memory"),
         (200, 250, {"policy": "lin-ts", "capacity": 2048, "propensity_draws": 8}, "lin-ts would"),
         (2, 0, {"policy": ("sw-ucb", {"window": 10**15})}, "a smaller window"),
         (2, 0, {"policy": ("sw-lin-ucb", {"window": 10**9})}, "a smaller window"),
@@ -54,6 +54,18 @@ def test_agent_that_is_too_large_is_refused_at_once(
 )
 def test_agents_of_usual_size_are_made(n_arms: int, n_fields: int, given: Any) -> None:
     assert len(made(n_arms, n_fields, **given).arms) == n_arms
+
+
+@pytest.mark.parametrize("contexts", [1, 2])
+def test_too_many_numbers_are_refused_while_the_schema_is_guessed(contexts: int) -> None:
+    agent = Agent.memory(arms=["a", "b"], policy="lin-ts", propensity_draws=4_000)
+    agent.choose({"x": 1.0})
+    names = [f"field {n}" for n in range(250)]
+    batch = [dict.fromkeys(names[k::contexts], "some text") for k in range(contexts)]
+    with pytest.raises(ParameterError, match="4,000 draws for . arms and 2,... columns"):
+        agent.choose_many(batch)
+    assert len(agent.history("rows")) == 1
+    assert agent.choose({"x": 2.0}).arm in ("a", "b")
 
 
 def test_too_many_columns_are_refused() -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 from tidepull.agent.agent import Agent
 from tidepull.agent.loading import begin, replay
-from tidepull.errors import ContextError, ExpiredError, InputError, ParameterError
+from tidepull.errors import ContextError, ExpiredError, HeldError, InputError, ParameterError
 from tidepull.state import dump
 
 START = 1_782_900_000.0
@@ -200,6 +201,30 @@ def test_programs_of_two_versions_open_an_agent_in_turn_and_do_no_harm(tmp_path:
         assert agent.check().sound
 
 
+def test_a_program_of_an_earlier_version_beside_a_later_one_changes_nothing(tmp_path: Path) -> None:
+    """In a rolling deploy the earlier program, with the shorter list, may start while the later one
+    has the agent: it is told so, and may look."""
+    path = tmp_path / "shop.db"
+    new = {**SHOP, "arms": ["a", "b", "c", "d"], "control": 0.2}
+    with Agent(path, **new) as later:
+        play(later, 0, 10)
+        before = later.state().records
+        with pytest.raises(HeldError):
+            Agent(path, **SHOP)
+        with Agent(path, **SHOP, read_only=True) as looking:
+            assert looking.arms == ["a", "b", "c", "d"]
+            assert looking.settings.control == 0.2
+        assert later.state().records == before
+        play(later, 10, 10)
+        assert later.check().sound
+    with Agent(path, **SHOP) as earlier:  # the later one has gone: all that it added stays
+        assert earlier.arms == ["a", "b", "c", "d"]
+        assert earlier.settings.control == 0.2
+        play(earlier, 20, 10)
+    with Agent(path, **new) as later:
+        assert later.check().sound
+
+
 def test_arms_that_are_missing_are_retired_only_on_request(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     with Agent(path, **SHOP) as agent:
@@ -223,36 +248,95 @@ def test_opening_changes_what_can_change_and_refuses_the_rest(tmp_path: Path) ->
         assert agent.settings.control == 0.2
 
 
+LIVES: dict[str, tuple[tuple[str, ...], int]] = {
+    "settings": (
+        (
+            "control", "control arm", "least share", "bounds", "unset", "reward within", "default",
+            "sticky", "retention", "shadow", "promoted", "more", "field added", "field dropped",
+            "field replaced", "arm added", "retired", "renamed", "replaced", "frozen", "rollback",
+            "back at 0", "two fields",
+        ),
+        20,
+    ),
+    "policy": (("shadow", "promoted", "control", "candidate", "field added", "arm added"), 20),
+}  # fmt: skip
+"""Kinds of changes that an agent lives through, and visits after each."""
+
+LATER_CHANGES: dict[str, Any] = {
+    **CHANGES,
+    "sticky": lambda agent: agent.change(sticky=timedelta(hours=1)),
+    "retention": lambda agent: agent.change(retention=1e9),
+    "shadow": lambda agent: agent.change(shadow=["ucb", "hand-ts"]),
+    "promoted": lambda agent: agent.promote("hand-ts", share=0.2),
+    "more": lambda agent: agent.promote("hand-ts", share=0.6),
+    "back at 0": lambda agent: agent.promote("hand-ts", share=0),
+    "candidate": lambda agent: agent.promote("hand-ts", share=1),
+    "retired": lambda agent: agent.retire("c"),
+    "renamed": lambda agent: agent.rename("a", "aa"),
+    "replaced": lambda agent: agent.replace("d", "dd"),
+    "frozen": lambda agent: (agent.freeze(), agent.unfreeze()),
+}
+
 VICTIM = """
 import sys
-from tests.unit.agent.test_settings_change import CHANGES, SHOP, play
+from tests.unit.agent.test_settings_change import SHOP, live
 from tidepull.agent.agent import Agent
-agent, n = Agent(sys.argv[1], **SHOP), 0
-for kind in ("control", "field added", "default", "arm added", "bounds", "field dropped", "least share"):
-    play(agent, n, 25)
-    n += 25
-    CHANGES[kind](agent)
-    print(kind, flush=True)
-while True:
-    play(agent, n, 1)
-    n += 1
+path, life, policy, visits = sys.argv[1:]
+agent = Agent(path, **{**SHOP, "policy": policy})
+n = live(agent, life, int(visits))
+print("alive", flush=True)
+live(agent, life, n, chunks=10**6)
 """
 
 
-def test_all_changes_survive_a_kill(tmp_path: Path) -> None:
+def live(agent: Agent, life: str, visits: int, chunks: int = 0) -> int:
+    """All changes of a life after some visits; or, with `chunks`, only visits, ten at a time."""
+    if chunks:
+        for chunk in range(chunks):
+            play(agent, visits + 10 * chunk, 10)
+        return visits + 10 * chunks
+    kinds, after = LIVES[life]
+    play(agent, 0, visits)
+    for n, kind in enumerate(kinds):
+        LATER_CHANGES[kind](agent)
+        play(agent, visits + after * n, after)
+    return visits + after * len(kinds)
+
+
+@pytest.mark.parametrize(
+    ("life", "policy", "visits"),
+    [
+        ("settings", "bernoulli-ts", 200),
+        ("policy", "bernoulli-ts", 200),
+        pytest.param("settings", "bernoulli-ts", 5000, marks=pytest.mark.slow),
+        pytest.param("settings", "tide", 60, marks=pytest.mark.slow),
+        pytest.param("policy", "tide", 60, marks=pytest.mark.slow),
+    ],
+)
+def test_every_kind_of_change_survives_a_kill(
+    life: str, policy: str, visits: int, tmp_path: Path
+) -> None:
+    """With 5,000 visits the agent has 10,000 records before its settings change."""
     path = tmp_path / "shop.db"
     victim = subprocess.Popen(
-        [sys.executable, "-c", VICTIM, str(path)], stdout=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-c", VICTIM, str(path), life, policy, str(visits)],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert victim.stdout is not None
-    for _ in range(7):
-        victim.stdout.readline()
+    assert victim.stdout.readline() == "alive\n"
+    time.sleep(0.2)
     os.kill(victim.pid, signal.SIGKILL)
     victim.wait()
     victim.stdout.close()
+    twin = Agent.memory(**{**SHOP, "policy": policy})
+    first = live(twin, life, visits)
     with Agent(path, training="inline") as agent:
-        assert agent.check().sound
-        assert agent.settings.min_share == 0.3
-        assert agent.settings.default_reward == 0
-        assert agent.arms == ["a", "b", "c", "d"]
-        assert list(agent.state().context or {}) == ["device"]
+        check = agent.check()
+        assert check.sound, str(check)
+        assert check.records >= 2 * visits
+        chunks = max(0, agent.state().decisions - first) // 10
+        live(twin, life, first, chunks=chunks)
+        start = first + 10 * chunks  # the visits that the kill came among, and more
+        assert play(agent, start, 30) == play(twin, start, 30)
+        assert agent.settings.text() == twin.settings.text()
+        assert agent.check().differences == 0

@@ -33,7 +33,7 @@ def play(agent: Agent, rounds: int, *, first: int = 0, seed: int = 0, **more: An
 def true_value(agent: Agent) -> float:
     (shadow,) = agent._shadows.values()
     rates = np.array([*TRUTH.values(), 0.0])
-    return float((np.array(shadow.choices) @ rates).mean())
+    return float((np.array(shadow.seen.theirs) @ rates).mean())
 
 
 @pytest.mark.parametrize("more", [{}, {"control": 0.3}, {"control": 0.5, "control_arm": "b"}])
@@ -116,7 +116,7 @@ def test_a_candidate_is_what_an_upgrade_would_make_of_it() -> None:
     (shadow,) = twin._shadows.values()
     *_, last = (r for r in agent._commands.ledger.tail(0) if r.kind is Kind.DECISION)
     shares = Choice.unpack(last.body).counts / 65535
-    assert np.allclose(shadow.choices[-1], shares, atol=1e-4)
+    assert np.allclose(shadow.seen.theirs[-1], shares, atol=1e-4)
 
 
 def test_reports_go_on_where_they_stopped_and_begin_anew_after_other_changes() -> None:

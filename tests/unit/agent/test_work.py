@@ -40,7 +40,7 @@ def served(agent: Agent, schedule: list[int], first: int, last: int) -> list[Any
 def test_decisions_do_not_depend_on_when_the_background_works(policy: Any) -> None:
     given = {**SHOP, "policy": policy, "snapshot_every": 40}
     agents = {name: Agent.memory(**given) for name in SCHEDULES}
-    made = {name: served(agents[name], SCHEDULES[name], 0, VISITS) for name in SCHEDULES}
+    made = {name: served(agents[name], SCHEDULES[name], 0, 2 * VISITS) for name in SCHEDULES}
     assert made["never"] == made["always"] == made["now and then"]
     assert len(agents["never"]._commands.ledger.snapshots()) == 0
     assert len(agents["always"]._commands.ledger.snapshots()) > 0

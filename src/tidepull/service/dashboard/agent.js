@@ -1,6 +1,7 @@
-// One agent: how it is, what it chooses, what it believes, what it gains, how rewards come, how fast it is.
+// One agent: how it is, what it chooses, what it believes, what it gains, how rewards come, how fast it is; now, or at an earlier moment.
 
-import { agentPath, get } from "./api.js";
+import { agentButtons, armButton } from "./actions.js";
+import { agentPath, get, getPast } from "./api.js";
 import { ArmTable } from "./arms.js";
 import { Chart } from "./chart.js";
 import { Palette } from "./colours.js";
@@ -10,7 +11,10 @@ import { badge, health } from "./health.js";
 import { HeatMap } from "./heat.js";
 import { liftSeries, rewardSeries, shareSeries, topArms, totals, waitingSeries } from "./series.js";
 import { binned, RANGES, recent } from "./range.js";
-import { ago, count, knowsZone, milliseconds, moment, number, percent, signed, span, weekHour } from "./words.js";
+import { Reasons } from "./reasons.js";
+import { promoting, ShadowTable } from "./shadows.js";
+import { Toolbar } from "./toolbar.js";
+import { ago, count, knowsZone, localMoment, milliseconds, moment, number, percent, signed, span, weekHour } from "./words.js";
 
 const SLOW = 60_000;
 const LIFT_POINTS = 40;
@@ -26,10 +30,14 @@ export class AgentView {
   #field = null;
   #palette = new Palette();
   #stopped = false;
+  #at = null;
+  #past = "";
+  #buttons = "";
 
   constructor(name, again) {
     this.name = name;
     this.again = again;
+    this.changed = () => { this.#slow = 0; this.#seen = null; again(); };
     const zoom = { zoomed: (since, until) => this.#zoom(since, until), reset: () => this.#choose("All") };
     this.charts = {
       reward: new Chart({ title: "Reward per decision", kind: "lines", format: number, ...zoom,
@@ -37,45 +45,42 @@ export class AgentView {
       share: new Chart({ title: "Traffic share by arm", kind: "stack", format: percent, ...zoom }),
       coming: new Chart({ title: "Decisions and their rewards", kind: "steps", format: count, ...zoom,
         note: "The gap between the two has no reward yet, or never will." }),
-      lift: new Chart({ title: "Improvement over the control", kind: "lines", format: signed, synced: false,
-        note: "Reward of the agent's choices and of the control group, hour by hour, since the start." }),
+      lift: new Chart({ title: "Improvement over the control, as it grew", kind: "lines", format: signed, synced: false,
+        note: "The agent's choices against the control group, by all decisions until then. The band may be looked at every day." }),
     };
     this.title = el("h1", { tabindex: "-1" }, name);
     this.badge = el("span");
     this.status = el("p", { class: "status" });
     this.alarms = el("div", { role: "alert", class: "alarms" });
-    this.tiles = { best: tile("Best right now"), lift: tile("Improvement over the control"), reward: tile("Reward per decision"), waiting: tile("Pending rewards") };
+    this.tiles = { best: tile("Best arm at this hour"), lift: tile("Improvement over the control"), reward: tile("Reward per decision"), waiting: tile("Pending rewards") };
     this.chances = el("ul", { class: "chances" });
     this.next = el("p");
     this.beliefs = el("div");
-    this.heat = new HeatMap(el("h3", {}, "Pattern over time"), this.beliefs);
+    this.heat = new HeatMap();
     this.changes = el("ol", { class: "changes" });
     this.arms = new ArmTable((field) => { this.#field = field; this.#slow = 0; this.again(); });
     this.speed = el("div");
     this.rewards = el("dl", { class: "facts" });
-    this.rangeButtons = RANGES.map(([label]) => el("button", { type: "button", "aria-pressed": "false", click: () => this.#choose(label) }, label));
-    this.shownRange = el("span", { class: "dim", "aria-live": "polite" });
+    this.actions = el("p", { class: "row" });
+    this.replayed = el("p", { class: "replayed", role: "status", hidden: true });
+    this.shadows = new ShadowTable();
+    this.reasons = new Reasons(name);
+    this.toolbar = new Toolbar({
+      range: (label) => this.#choose(label), move: (by, times) => this.#move(by, times), zoom: zoom.zoomed,
+      zone: () => { this.#past = ""; this.again(); }, past: (at) => { this.#at = at; this.#dense = null; this.changed(); },
+    });
     this.first = el("div");
+    const delays = panel("Reward delay", null, this.rewards), speed = panel("Speed and training", null, this.speed);
+    for (const node of [this.charts.lift.node, this.arms.node, this.shadows.node, delays, speed, this.tiles.waiting.node]) node.classList.add("present");
     this.rest = el("div", { class: "rest", hidden: true }, el("div", { class: "tiles" }, Object.values(this.tiles).map((one) => one.node)),
-      this.#toolbar(),
+      this.toolbar.node, this.replayed,
       el("div", { class: "grid" },
         this.charts.reward.node, this.charts.share.node, this.heat.node,
-        panel("Chance to be best now", "Posterior probability that each arm is the best one.", this.chances, this.next,
-          el("h3", {}, "What changed"), this.changes),
-        this.charts.lift.node, this.charts.coming.node, this.arms.node,
-        panel("Reward delay", null, this.rewards),
-        panel("Speed and training", null, this.speed)));
-    this.node = el("div", {}, el("div", { class: "title" }, this.title, this.badge), this.status, this.alarms, this.first, this.rest);
-  }
-
-  #toolbar() {
-    const button = (text, label, act) => el("button", { type: "button", "aria-label": label, title: label, click: act }, text);
-    return el("div", { class: "toolbar", role: "toolbar", "aria-label": "Time range" },
-      el("span", { class: "buttons" }, this.rangeButtons),
-      el("span", { class: "buttons" },
-        button("‹", "Earlier", () => this.#move(-0.5, 1)), button("›", "Later", () => this.#move(0.5, 1)),
-        button("+", "Zoom in", () => this.#move(0, 0.5)), button("−", "Zoom out", () => this.#move(0, 2))),
-      this.shownRange);
+        panel("What it chooses at this hour", "It plays each arm as often as that comes out best in draws from what is believed.", this.chances,
+          el("h3", {}, "What it has learnt"), this.beliefs, this.next, el("h3", {}, "What changed"), this.changes),
+        this.arms.node, this.charts.lift.node, this.shadows.node, this.reasons.node, this.charts.coming.node, delays, speed));
+    for (const node of [this.shadows.node, this.reasons.node, this.charts.coming.node]) node.classList.add("wide");
+    this.node = el("div", {}, el("div", { class: "title" }, this.title, this.badge, el("span", { class: "spring" }), this.actions), this.status, this.alarms, this.first, this.rest);
   }
 
   destroy() {
@@ -87,11 +92,14 @@ export class AgentView {
     for (const chart of Object.values(this.charts)) chart.recolour();
   }
 
-  /** Ask for what is new, and show it. */
-  async refresh() {
+  /** Ask for what is new, and show it; `scopes` are the token's. */
+  async refresh(_, scopes) {
     const state = await get(agentPath(this.name));
     if (this.#stopped) return;
-    this.zone = knowsZone(state.timezone) ? state.timezone : "UTC";
+    this.may = scopes.includes("admin");
+    this.agentZone = knowsZone(state.timezone) ? state.timezone : "UTC";
+    this.zone = this.toolbar.zone(state.timezone);
+    this.#drawButtons(state);
     if (!state.decisions) {
       this.#head(state, []);
       if (!this.first.hasChildNodes()) fill(this.first, firstDecision(state));
@@ -99,6 +107,13 @@ export class AgentView {
     }
     fill(this.first);
     this.rest.hidden = false;
+    this.rest.classList.toggle("past", this.#at !== null);
+    await (this.#at === null ? this.#refreshNow(state) : this.#refreshPast(state));
+  }
+
+  async #refreshNow(state) {
+    this.replayed.hidden = true;
+    this.#past = "";
     const due = Date.now() - this.#slow > SLOW;
     const known = this.#known;
     const news = this.#seen !== state.records || due;
@@ -107,26 +122,74 @@ export class AgentView {
     if (due) asked.push(get(agentPath(this.name, "/heatmap")), get(agentPath(this.name, "/lift"), { points: LIFT_POINTS }),
       get(agentPath(this.name, "/breakdown"), this.#field ? { field: this.#field } : {}));
     const [service, history, report, waiting, heatmap, lift, breakdown] = await Promise.all(asked);
-    if (this.#stopped) return;
-    if (due) this.#slow = Date.now();
+    if (this.#stopped || this.#at !== null) return;
+    if (due) {
+      this.#slow = Date.now();
+      this.#drawShadows(state);
+    }
     this.#seen = state.records;
     this.#known = { service, history, report: report ?? known.report, waiting: waiting ?? known.waiting, heatmap: heatmap ?? known.heatmap, lift: lift ?? known.lift, breakdown: breakdown ?? known.breakdown };
     this.#draw(state);
   }
 
-  async #history(state) {
+  /** What was known at a moment: the service replays its ledger, which may take a while. */
+  async #refreshPast(state) {
+    const at = this.#at, wanted = JSON.stringify([at, this.#range, this.#custom, this.zone]);
+    if (wanted === this.#past) return;
+    const waits = (text) => { say(this.replayed, text); return this.#at === at && !this.#stopped; };
+    this.replayed.hidden = false;
+    say(this.replayed, "Replaying the ledger up to that moment …");
+    this.rest.classList.add("stale");
+    try {
+      const history = await this.#history({ latest: at }, at);
+      const report = await getPast(agentPath(this.name, "/explain"), { at }, waits);
+      const heatmap = await getPast(agentPath(this.name, "/heatmap"), { at }, waits);
+      if (this.#stopped || this.#at !== at) return;
+      this.#past = wanted;
+      this.#known = { ...this.#known, history, report, heatmap };
+      say(this.replayed, `As it was known on ${moment.full(at, this.zone)}, rebuilt from the ledger.`);
+      this.#drawKnown(state);
+    } catch (error) {
+      if (error.status === undefined || error.status === 0 || error.status === 401) throw error;
+      this.#past = wanted;
+      say(this.replayed, error.message);
+    } finally {
+      this.rest.classList.remove("stale");
+    }
+  }
+
+  async #history(state, now) {
     const path = agentPath(this.name, "/history");
     this.firstAt ??= (await get(path, { bins: 1 })).since;
     const seconds = RANGES.find(([label]) => label === this.#range)?.[1];
-    const [since, until] = this.#custom ?? recent(seconds, this.firstAt, state.latest);
+    const [since, end] = this.#custom ?? recent(seconds, this.firstAt, state.latest, now);
+    const until = now === undefined ? end : Math.max(since + SHORTEST, Math.min(end, now));
+    const past = ({ bins, step }) => ({ bins, step, since: until - bins * step, until });
+    const cutInto = (decisions) => {
+      const cut = binned(since, until, this.zone, width, decisions);
+      return now === undefined ? cut : past(cut);
+    };
     const width = this.charts.reward.host.clientWidth || 600;
     const ask = ({ bins, ...cut }) => get(path, { since: cut.since, until: cut.until, bins });
-    let cut = binned(since, until, this.zone, width, this.#dense ?? Infinity);
+    let cut = cutInto(this.#dense ?? Infinity);
     let found = await ask(cut);
     this.#dense = totals(found).decisions;
-    const coarser = binned(since, until, this.zone, width, this.#dense);
+    const coarser = cutInto(this.#dense);
     if (coarser.step > cut.step) [cut, found] = [coarser, await ask(coarser)];
     return { ...found, ...cut };
+  }
+
+  async #drawShadows(state) {
+    if (!state.shadow.length) return this.shadows.draw([], null);
+    const { shadows } = await get(agentPath(this.name, "/shadows"));
+    if (!this.#stopped) this.shadows.draw(shadows, state.promotion, this.may ? promoting(this.name, this.changed) : null);
+  }
+
+  #drawButtons(state) {
+    const shown = JSON.stringify([this.may, state.frozen]);
+    if (shown === this.#buttons) return;
+    this.#buttons = shown;
+    fill(this.actions, this.may ? agentButtons(this.name, state.frozen, (text) => localMoment(text, this.zone), this.changed) : []);
   }
 
   #choose(label) {
@@ -164,40 +227,51 @@ export class AgentView {
   }
 
   #draw(state) {
-    const { history, report, waiting, heatmap, lift, service, breakdown } = this.#known;
-    this.arms.draw(breakdown);
-    const alarms = [...new Set([...waiting.alarms, ...report.alarms])];
-    this.#head(state, alarms);
-    say(this.status, report.status);
-    const arms = topArms(history);
-    this.#palette.assign(arms);
-    this.rangeButtons.forEach((button) => button.setAttribute("aria-pressed", String(button.textContent === this.#range)));
-    say(this.shownRange, `${moment.full(history.since, this.zone)} to ${moment.full(history.until, this.zone)}, ${state.timezone}, a point for each ${span(history.step).replace(/^1 /, "")}`);
-    const marks = history.changes.map((change, n) => ({ ...change, number: n + 1 }));
-    const common = { x: history.starts, since: history.since, until: history.until, step: history.step, zone: this.zone, marks };
-    this.charts.reward.draw({ ...common, series: rewardSeries(history, arms, this.#palette) });
-    this.charts.share.draw({ ...common, series: shareSeries(history, arms, this.#palette) });
-    this.charts.coming.draw({ ...common, series: waitingSeries(history) });
-    this.#drawLift(lift, marks);
-    this.heat.draw(heatmap, this.#palette, weekHour(Date.now() / 1000, this.zone));
-    this.#drawTiles(report, history, waiting);
-    this.#drawChances(report);
-    this.#drawBeliefs(report, marks);
+    const { report, waiting, lift, service, breakdown } = this.#known;
+    this.arms.draw(breakdown, state.arms, this.may ? (arm) => armButton(this.name, arm, this.changed) : null);
+    this.#head(state, [...new Set([...waiting.alarms, ...report.alarms])]);
+    this.#drawKnown(state);
+    this.#drawLift(lift);
+    this.tiles.waiting.say(count(waiting.pending), waiting.delay_median == null ? "none has come yet" : `half take up to ${span(waiting.delay_median)}`);
     this.#drawRewards(waiting, state);
     this.#drawSpeed(service, state);
   }
 
-  #drawTiles(report, history, waiting) {
+  /** What is known now, or was at a moment. */
+  #drawKnown(state) {
+    const { history, report, heatmap } = this.#known;
+    say(this.status, report.status);
+    const arms = topArms(history);
+    this.#palette.assign(arms);
+    this.toolbar.draw(history, { range: this.#range, zone: this.zone, first: this.firstAt, latest: state.latest });
+    const marks = history.changes.map((change, n) => ({ ...change, number: n + 1 }));
+    this.marks = marks;
+    const common = { x: history.starts, since: history.since, until: history.until, step: history.step, zone: this.zone, marks };
+    this.charts.reward.draw({ ...common, series: rewardSeries(history, arms, this.#palette) });
+    this.charts.share.draw({ ...common, series: shareSeries(history, arms, this.#palette) });
+    this.charts.coming.draw({ ...common, series: waitingSeries(history) });
+    const hour = weekHour(this.#at ?? Date.now() / 1000, this.agentZone);
+    this.heat.draw(heatmap, this.#palette, hour, this.agentZone, this.#at === null ? "Now" : "Then");
+    this.#drawTiles(report, history, heatmap.best[hour[0]][hour[1]]);
+    this.#drawChances(report);
+    this.#drawBeliefs(report, marks);
+    this.reasons.draw(this.may, this.#at, this.zone);
+  }
+
+  #drawTiles(report, history, best) {
     const [arm, chance] = Object.entries(report.chances).sort((a, b) => b[1] - a[1])[0] ?? ["–", null];
-    this.tiles.best.say(arm, `${percent(chance)} chance to be best`);
-    const { lift } = report, sure = `${lift.significant ? "" : "not significant; "}against ${lift.against}; ${Math.round(100 * lift.level)}% sure at every look: between`;
+    const plays = chance == null ? "nothing is known yet" : `it plays ${arm} in ${percent(chance)} of decisions`;
+    if (best !== null) this.tiles.best.say(best, "with a chance of at least 95%");
+    else this.tiles.best.say("Not sure", plays);
+    const lift = this.#at === null ? this.#known.lift : report.lift;
+    this.tiles.lift.name(lift.against == null ? "Improvement over a control" : `Improvement over ${lift.against}`);
+    const sure = `${lift.significant ? "" : "not significant; "}${Math.round(100 * lift.level)}% sure at every look: between`;
     if (lift.against == null) this.tiles.lift.say("Not measured", "there is no control group");
-    else if (!lift.known) this.tiles.lift.say("Not known yet", `against ${lift.against}: ${count(lift.n_policy)} rewards of its choices, ${count(lift.n_control)} of the control`);
+    else if (!lift.known) this.tiles.lift.say("Not known yet", `${count(lift.n_policy)} rewards of its choices, ${count(lift.n_control)} of the control`);
     else if (lift.relative != null) this.tiles.lift.say(signed(lift.relative), `${sure} ${signed(lift.relative_low)} and ${signed(lift.relative_high)}`);
     else this.tiles.lift.say(number(lift.gain), `${sure} ${number(lift.low)} and ${number(lift.high)}`);
     const { mean, decisions } = totals(history);
     this.tiles.reward.say(number(mean), `on average of ${count(decisions)} decisions shown`);
-    this.tiles.waiting.say(count(waiting.pending), waiting.delay_median == null ? "none has come yet" : `half take up to ${span(waiting.delay_median)}`);
   }
 
   #drawChances(report) {
@@ -212,19 +286,19 @@ export class AgentView {
   }
 
   #drawBeliefs(report, marks) {
-    const said = [...report.beliefs.map((text) => `Most likely: reward ${text}.`), ...report.when];
-    fill(this.beliefs, said.length ? el("ul", { class: "said" }, said.map((text) => el("li", {}, text))) : el("p", { class: "dim" }, "No pattern found yet."));
+    const said = [...report.when, ...report.beliefs.map((text) => `It believes that reward ${text}.`)];
+    fill(this.beliefs, said.length ? el("ul", { class: "said" }, said.map((text) => el("li", {}, text))) : el("p", { class: "dim" }, "No pattern is known yet."));
     fill(this.changes, marks.length
       ? marks.map((mark) => el("li", { value: mark.number }, el("time", {}, moment.full(mark.at, this.zone)), ` ${mark.words}`))
       : el("li", { class: "none dim" }, "Nothing in the time shown."));
   }
 
-  #drawLift(lift, marks) {
+  #drawLift(lift) {
     const node = this.charts.lift.node;
     node.classList.toggle("empty", !lift.known);
     const series = liftSeries(lift);
     if (!series) return;
-    this.charts.lift.draw({ ...series, zone: this.zone, marks });
+    this.charts.lift.draw({ ...series, zone: this.zone, marks: this.marks });
   }
 
   #drawRewards(waiting, state) {
@@ -261,9 +335,10 @@ export class AgentView {
 }
 
 function tile(title) {
-  const value = el("b"), note = el("span", { class: "dim" });
+  const value = el("b"), note = el("span", { class: "dim" }), name = el("span", { class: "name" }, title);
   return {
-    node: el("div", { class: "tile" }, el("span", { class: "name" }, title), value, note),
+    node: el("div", { class: "tile" }, name, value, note),
+    name: (text) => say(name, text),
     say: (text, more) => { say(value, text); say(note, more); },
   };
 }

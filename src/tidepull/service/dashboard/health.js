@@ -14,7 +14,7 @@ export function health(state, alarms, now = Date.now() / 1000) {
     return { level: "calm", word: "Quiet", sentence: `No decision for ${span(now - state.latest)}.` };
   }
   if (state.warmup) return { level: "calm", word: "Starting", sentence: "It is learning what contexts look like." };
-  return { level: "good", word: "Fine", sentence: `Last decision ${ago(state.latest, now)}.` };
+  return { level: "good", word: "Running", sentence: `Last decision ${ago(state.latest, now)}.` };
 }
 
 /** The word as a badge. */

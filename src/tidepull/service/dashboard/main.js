@@ -48,13 +48,13 @@ async function refresh() {
 }
 
 async function look() {
-  const { agents } = await get("/v1/agents");
+  const { agents, scopes } = await get("/v1/agents");
   here("leave").hidden = !token.get();
   const only = agents.length === 1 ? agents[0].name : "";
   const name = chosen() || (location.hash === "" ? only : "");
   list(agents, name);
   show(name || "all agents", () => (name ? new AgentView(name, refresh) : new Overview()));
-  await view.refresh(agents);
+  await view.refresh(agents, scopes);
 }
 
 /** Put a view in place, unless it is there already. */

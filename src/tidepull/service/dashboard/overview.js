@@ -4,11 +4,12 @@ import { agentPath, get } from "./api.js";
 import { el, fill, panel } from "./dom.js";
 import { firstAgent } from "./first.js";
 import { badge, health } from "./health.js";
-import { ago, count } from "./words.js";
+import { ago, count, signed } from "./words.js";
 
 const AT_ONCE = 4;
 const MOST = 100;
 const FILTER_FROM = 10;
+const HEADS = ["Agent", "Health", "Decisions", "With reward", "Improvement", "Last decision"];
 
 export class Overview {
   #agents = [];
@@ -19,7 +20,7 @@ export class Overview {
     this.filter = el("input", { type: "search", placeholder: "Find an agent", "aria-label": "Find an agent", input: () => this.#draw() });
     this.body = el("tbody");
     this.table = el("table", { class: "agents" },
-      el("thead", {}, el("tr", {}, ["Agent", "Health", "Decisions", "With reward", "Last decision"].map((text) => el("th", { scope: "col" }, text)))),
+      el("thead", {}, el("tr", {}, HEADS.map((text, n) => el("th", { scope: "col", class: n > 1 ? "number" : null }, text)))),
       this.body);
     this.empty = el("div");
     this.list = panel("Agents", null, this.filter, this.table);
@@ -39,8 +40,8 @@ export class Overview {
   async #look(name) {
     try {
       const state = await get(agentPath(name));
-      const waiting = state.decisions ? await get(agentPath(name, "/waiting")) : { alarms: [] };
-      this.#found.set(name, { state, health: health(state, waiting.alarms) });
+      const { alarms, lift } = await get(agentPath(name, "/explain"));
+      this.#found.set(name, { state, lift, health: health(state, alarms) });
     } catch (error) {
       if (error.status !== 403 && error.status !== 404) throw error;
       this.#found.set(name, { health: { level: "calm", word: "No access", sentence: error.message } });
@@ -63,12 +64,13 @@ export class Overview {
   }
 
   #row({ name, open }) {
-    const { state, health: how } = this.#found.get(name) ?? {};
+    const { state, lift, health: how } = this.#found.get(name) ?? {};
     const asleep = { level: "calm", word: open ? "…" : "Asleep", sentence: open ? "" : "Not loaded: no request since the service started. Open it for details." };
     const found = how ?? asleep;
-    const cells = state ? [count(state.decisions), count(state.rewards), ago(state.latest)] : ["", "", ""];
+    const gain = lift?.known ? `${signed(lift.relative)}${lift.significant ? "" : ", not significant"}` : "not known";
+    const cells = state ? [count(state.decisions), count(state.rewards), gain, ago(state.latest)] : ["", "", "", ""];
     const row = el("tr", {}, el("th", { scope: "row" }, el("a", { href: `#/${name}` }, name)),
-      el("td", {}, badge(found), el("span", { class: "dim" }, ` ${found.sentence}`)), cells.map((text) => el("td", { class: "number" }, text)));
+      el("td", {}, badge(found), found.level === "good" ? null : el("span", { class: "dim" }, ` ${found.sentence}`)), cells.map((text) => el("td", { class: "number" }, text)));
     row.dataset.agent = name;
     return row;
   }

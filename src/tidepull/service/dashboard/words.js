@@ -94,3 +94,17 @@ export function weekHour(at, zone) {
   const local = at + offset(at, zone);
   return [(Math.floor(local / 86_400) + 3) % 7, Math.floor((local % 86_400) / 3600)];
 }
+
+/** A day in a zone as a date input has it: 2026-07-01. */
+export function dateOf(at, zone) {
+  return new Date((at + offset(at, zone)) * 1000).toISOString().slice(0, 10);
+}
+
+/** When the clocks of a zone show a date and time such as 2026-07-01T12:00. */
+export function localMoment(text, zone) {
+  const shown = Date.parse(`${text}Z`) / 1000;
+  return shown - offset(shown - offset(shown, zone), zone);
+}
+
+/** When a day begins in a zone. */
+export const midnight = (date, zone) => localMoment(`${date}T00:00`, zone);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidepull.service import personalizer
-from tidepull.service.handlers import agents, comparison, decisions, insight, system
+from tidepull.service.handlers import agents, comparison, decisions, insight, reasons, system
 from tidepull.service.operations import Operation
 
 OPERATIONS: list[Operation] = [
@@ -12,6 +12,7 @@ OPERATIONS: list[Operation] = [
     *agents.OPERATIONS,
     *insight.OPERATIONS,
     *comparison.OPERATIONS,
+    *reasons.OPERATIONS,
     *system.OPERATIONS,
 ]
 """All operations, the most frequent first: the router tries them in this order."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+import msgspec
+
 from tidepull.agent.fields import Boolean, Category, Field, Number, Tags, Timestamp
 from tidepull.agent.served import ServedAgent
 from tidepull.service.auth import Scope
@@ -15,6 +17,7 @@ from tidepull.service.messages import (
     ArmChange,
     ArmShown,
     ArmsShown,
+    CandidateShown,
     CompactBody,
     Deleted,
     ForgetBody,
@@ -22,6 +25,8 @@ from tidepull.service.messages import (
     Held,
     NewAgent,
     PolicyChoice,
+    PromoteBody,
+    PromotionShown,
     RollbackBody,
     SettingsBody,
     SettingsChanged,
@@ -50,6 +55,7 @@ _STATE = {
     "retention": None,
     "sticky": None,
     "shadow": [],
+    "promotion": None,
     "reward_within": 172800.0,
     "default_reward": 0.0,
     "on_duplicate": "refuse",
@@ -102,13 +108,18 @@ async def create_agent(call: Call) -> StateShown:
     "/v1/agents",
     "any",
     answer=AgentsShown,
-    answer_example={"agents": [{"name": "shop", "open": True}]},
+    answer_example={"agents": [{"name": "shop", "open": True}], "scopes": ["read"]},
 )
 async def list_agents(call: Call) -> AgentsShown:
-    """The agents that the token is for."""
+    """The agents that the token is for, and what it may do."""
     hosting = call.service.hosting
     names = [name for name in await hosting.names() if call.token.is_for(name)]
-    return AgentsShown(agents=[AgentShown(name=name, open=hosting.is_open(name)) for name in names])
+    others = await call.service.forwarder.ask_workers("list_agents", call)
+    answers = [one.data for one in others.values() if one.status == 200]
+    shown = [msgspec.json.decode(answer, type=AgentsShown) for answer in answers]
+    opened = {agent.name for one in shown for agent in one.agents if agent.open}
+    agents = [AgentShown(name=name, open=hosting.is_open(name) or name in opened) for name in names]
+    return AgentsShown(agents=agents, scopes=[s.value for s in Scope if call.token.allows(s)])
 
 
 @OPERATIONS.get(
@@ -156,7 +167,12 @@ async def state_shown(hosted: HostedAgent) -> StateShown:
         )
     }
     arms = [ArmShown(label=label, retired=retired) for label, retired in state.arms]
-    return StateShown(name=hosted.name, **{**chosen, **asdict(state), "arms": arms})
+    promotion = None
+    if settings.promotion is not None:
+        policy, parameters, share = settings.promotion
+        promotion = CandidateShown(policy=policy, parameters=parameters, share=share)
+    shown = {**chosen, **asdict(state), "arms": arms, "promotion": promotion}
+    return StateShown(name=hosted.name, **shown)
 
 
 @OPERATIONS.post(
@@ -178,6 +194,28 @@ async def change_settings(call: Call) -> SettingsChanged:
     hosted = await call.agent()
     changes = await hosted.change(lambda agent: agent.change(**arguments))
     return SettingsChanged(changes=changes)
+
+
+@OPERATIONS.post(
+    "/v1/agents/{name}/promote",
+    Scope.ADMIN,
+    answer=PromotionShown,
+    body=PromoteBody,
+    example={"shadow": "lin-ts", "share": 0.1},
+    answer_example={
+        "words": "lin-ts has 10% of decisions (0% before): as was asked for.",
+        "policy": "lin-ts",
+        "before": 0.0,
+        "share": 0.1,
+        "why": "as was asked for",
+    },
+)
+async def promote(call: Call) -> PromotionShown:
+    """Give a candidate a share of the decisions, as a record in the agent's ledger."""
+    body: PromoteBody = call.body
+    hosted = await call.agent()
+    step = await hosted.change(lambda agent: agent.promote(_named(body.shadow), body.share))
+    return PromotionShown(words=str(step), **asdict(step))
 
 
 def agent_arguments(body: NewAgent) -> dict[str, Any]:

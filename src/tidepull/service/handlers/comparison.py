@@ -53,6 +53,8 @@ class BreakdownQuery(Struct, kw_only=True, forbid_unknown_fields=True):
                 "effective": 15.0,
                 "needed": 4000,
                 "level": 0.95,
+                "share": 0.0,
+                "against": "the agent's own choices",
             }
         ]
     },

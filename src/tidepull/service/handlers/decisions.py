@@ -32,9 +32,9 @@ _DECISION = {
     "group": "policy",
     "at": 1782907200.0,
 }
-REWARDS_AT_A_TIME = 64
+REWARDS_AT_A_TIME = 16
 """Rewards of a batch after which others of the same agent have a turn: a reward of `tide` takes a
-third of a millisecond."""
+quarter of a millisecond."""
 Step = tuple[bool, int] | TidepullError
 """Whether a reward is news and the number of its record; or why it was refused."""
 

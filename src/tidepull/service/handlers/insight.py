@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from tidepull.agent import table
 from tidepull.agent.insight import Insight, alarms
 from tidepull.agent.lift import Lift, lift_of
 from tidepull.agent.log import DecisionLog
+from tidepull.agent.point_in_time import last_record
 from tidepull.agent.rebuild import Pace
 from tidepull.agent.records import DecisionGroup
 from tidepull.errors import InputError
@@ -33,12 +34,20 @@ from tidepull.service.insight_messages import (
 )
 from tidepull.service.operations import Call, Operations
 from tidepull.service.responses import FileParts, RawResponse
-from tidepull.types import BoolArray, FloatArray, IntArray
+from tidepull.types import FloatArray, IntArray
 
 OPERATIONS = Operations()
+T = TypeVar("T")
 When = Annotated[
     str, Meta(max_length=40, description="seconds since 1970, or ISO text", examples=["2026-07-01"])
 ]
+
+
+class MomentQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What was known at that moment, rebuilt by a replay of the ledger; without it, what is known
+    now. A 429 says how far the replay has come: ask again, and it continues."""
+
+    at: When | None = None
 
 
 class LiftQuery(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -138,24 +147,37 @@ _HEATMAP = {
     "weekdays": ["Monday"],
     "arms": ["blue", "green"],
     "best": [["green", None]],
-    "share": [[0.8, None]],
-    "margin": [[0.6, None]],
+    "decisions": [[120, 3]],
 }
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NORMAL = 1.96
 
 
-@OPERATIONS.get("/v1/agents/{name}/explain", Scope.READ, answer=ReportShown, answer_example=_REPORT)
+@OPERATIONS.get(
+    "/v1/agents/{name}/explain",
+    Scope.READ,
+    answer=ReportShown,
+    query=MomentQuery,
+    answer_example=_REPORT,
+)
 async def explain(call: Call) -> ReportShown:
-    """What it believes, in plain words."""
-    hosted = await call.agent()
-    report = await hosted.query_log(Insight.report)
+    """What it believes, or believed at a moment, in plain words."""
+    report = await _asked(call, Insight.report)
     shown = {
         name: getattr(report, name)
         for name in ("status", "chances", "when", "next", "beliefs", "changes", "alarms")
     }
     outcomes = [lift_shown(one) for one in report.outcomes]
     return ReportShown(words=str(report), lift=lift_shown(report.lift), outcomes=outcomes, **shown)
+
+
+async def _asked(call: Call, question: Callable[[Insight], T]) -> T:
+    """The answer to a question, now or at the moment of the query."""
+    hosted, at = await call.agent(), call.query.at
+    if at is None:
+        return await hosted.query_log(question)
+    upto = await hosted.query_log(lambda now: last_record(now, moment_of(now, at) or 0.0))
+    return await hosted.replay(upto, lambda point: question(point.insight()))
 
 
 @OPERATIONS.get(
@@ -207,19 +229,22 @@ async def waiting(call: Call) -> WaitingShown:
 
     def counted(insight: Insight) -> WaitingShown:
         log, now = insight.log(), time.time()
-        said = alarms(log, insight.open, float(log.at[-1])) if len(log) else []
-        return WaitingShown(**_waiting(insight, now), alarms=said)
+        said = alarms(log, insight.open, float(log.at[-1])) if len(log) else {}
+        return WaitingShown(**_waiting(insight, now), alarms=list(said.values()))
 
     return await hosted.query_log(counted)
 
 
 @OPERATIONS.get(
-    "/v1/agents/{name}/heatmap", Scope.READ, answer=HeatmapShown, answer_example=_HEATMAP
+    "/v1/agents/{name}/heatmap",
+    Scope.READ,
+    answer=HeatmapShown,
+    query=MomentQuery,
+    answer_example=_HEATMAP,
 )
 async def heatmap(call: Call) -> HeatmapShown:
-    """The best arm of every hour of the week, and by how much it leads."""
-    hosted = await call.agent()
-    return HeatmapShown(**await hosted.query_log(_heatmap))
+    """The arm that is best with a chance of 99% in every hour of the week, now or at a moment."""
+    return await _asked(call, _heatmap)
 
 
 @OPERATIONS.get(
@@ -370,31 +395,14 @@ def _waiting(insight: Insight, now: float) -> dict[str, Any]:
     }
 
 
-def _heatmap(insight: Insight) -> dict[str, Any]:
-    """The arm that is best in every hour of the week with a chance of 95%, by the rule of `explain`; its share of
-    the policy's draws over the last four weeks, and by how much that is more than the second best's
-    (null: there is none, or nothing was decided then)."""
-    insight.log()
-    week, sure = insight.week(), insight.best_of_week()
-    open_arms = list(insight.open)
-    shares = week[:, :, open_arms]
-    places = {place: n for n, place in enumerate(open_arms)}
-    best = np.array([[places.get(arm, -1) for arm in day] for day in sure.tolist()])
-    known: BoolArray = np.asarray(~np.isnan(shares).any(axis=2)) & (best >= 0)
-    shares = np.nan_to_num(shares)
-    share = np.take_along_axis(shares, np.maximum(best, 0)[:, :, None], axis=2)[:, :, 0]
-    others = np.where(np.arange(len(open_arms)) == best[:, :, None], 0.0, shares)
-    margin = np.maximum(share - others.max(axis=2), 0.0)
-    labels = [insight.open[place] for place in open_arms]
-    return {
-        "weekdays": list(WEEKDAYS),
-        "arms": labels,
-        "best": [
-            [labels[best[d, h]] if known[d, h] else None for h in range(24)] for d in range(7)
-        ],
-        "share": [_plain(np.where(known[d], share[d], np.nan)) for d in range(7)],
-        "margin": [_plain(np.where(known[d], margin[d], np.nan)) for d in range(7)],
-    }
+def _heatmap(insight: Insight) -> HeatmapShown:
+    best = insight.best_of_week().tolist()
+    return HeatmapShown(
+        weekdays=list(WEEKDAYS),
+        arms=list(insight.open.values()),
+        best=[[insight.open.get(arm) for arm in day] for day in best],
+        decisions=insight.decisions_of_week().tolist(),
+    )
 
 
 def _growth(insight: Insight, since: float | None, query: LiftQuery) -> list[tuple[float, Lift]]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import replace
 from importlib import resources
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Meta, Struct
@@ -19,12 +21,15 @@ from starlette.routing import BaseRoute, Route
 from tidepull import __version__
 from tidepull.service.auth import Scope, require
 from tidepull.service.messages import Health, ServiceShown, ShardShown, Speed
-from tidepull.service.metrics import Timing, total
+from tidepull.service.metrics import Timing, merged, total
 from tidepull.service.openapi import document
 from tidepull.service.operations import Call, Operations
 from tidepull.service.problem_details import HttpError, sentence
 from tidepull.service.readiness import agent_obstacle, obstacle
 from tidepull.service.responses import RawResponse
+
+if TYPE_CHECKING:
+    from tidepull.service.service import Service
 
 OPERATIONS = Operations()
 _SPEED = {"count": 17, "p50": 0.5, "p99": 2.0}
@@ -66,6 +71,10 @@ async def readyz(call: Call) -> Health:
         why = agent_obstacle(call.service.hosting.hosted(query.agent))
     if why is not None:
         raise HttpError(503, sentence(why), {"retry-after": "1"})
+    asked = b"" if query.agent is None else urlencode({"agent": query.agent}).encode()
+    for answer in (await call.service.forwarder.ask_workers("readyz", call, asked)).values():
+        if answer.status != 200:
+            return replace(answer, headers=((b"retry-after", b"1"),))  # type: ignore[return-value]
     return Health(status="ok")
 
 
@@ -93,6 +102,7 @@ async def service(call: Call) -> ServiceShown:
     if not (call.token.is_for(None) and call.token.allows(Scope.READ)):
         return ServiceShown(status=call.service.status)
     numbers = call.service.metrics
+    others = await call.service.forwarder.ask_workers("service", call)
     shards = [
         ShardShown(
             url=shard.url,
@@ -101,7 +111,9 @@ async def service(call: Call) -> ServiceShown:
         )
         for shard in await call.service.hosting.shards()
     ]
-    return ServiceShown(
+    if call.service.store.fixed:
+        shards = [_worker(call.service)]
+    mine = ServiceShown(
         version=__version__,
         status=call.service.status,
         seconds=round(time.monotonic() - call.service.started, 1),
@@ -114,6 +126,40 @@ async def service(call: Call) -> ServiceShown:
         here=call.service.store.here,
         shards=shards,
     )
+    answers = [answer.data for answer in others.values() if answer.status == 200]
+    return over_workers([mine, *(msgspec.json.decode(one, type=ServiceShown) for one in answers)])
+
+
+def over_workers(shown: list[ServiceShown]) -> ServiceShown:
+    """Of all workers of a machine: counts are added up, times are those of the slowest."""
+    first = shown[0]
+    operations = sorted({name for one in shown for name in one.operations})
+    return msgspec.structs.replace(
+        first,
+        open_agents=sum(one.open_agents for one in shown),
+        upkeep_slices=sum(one.upkeep_slices for one in shown),
+        snapshots=sum(one.snapshots for one in shown),
+        commits=_slowest([one.commits for one in shown]),
+        slices=_slowest([one.slices for one in shown]),
+        shards=list({shard.url: shard for one in shown for shard in one.shards}.values()),
+        operations={
+            name: _slowest([one.operations[name] for one in shown if name in one.operations])
+            for name in operations
+        },
+    )
+
+
+def _worker(service: Service) -> ShardShown:
+    """One of several workers, and the agents that are open in it."""
+    names = sorted(hosted.name for hosted in service.hosting.opened)
+    seconds = round(time.monotonic() - service.started, 1)
+    return ShardShown(url=service.store.here, seconds=seconds, agents=names)
+
+
+def _slowest(speeds: list[Speed]) -> Speed:
+    times = [[one.p50 for one in speeds], [one.p99 for one in speeds]]
+    p50, p99 = (max((each for each in one if each is not None), default=None) for one in times)
+    return Speed(count=sum(one.count for one in speeds), p50=p50, p99=p99)
 
 
 def _speed(timing: Timing) -> Speed:
@@ -129,7 +175,13 @@ def _speed(timing: Timing) -> Speed:
 async def metrics(call: Call) -> RawResponse:
     """Numbers for Prometheus (a read token for all agents)."""
     require(call.token, Scope.READ, None)
-    return RawResponse(call.service.metrics.text(), b"text/plain; version=0.0.4; charset=utf-8")
+    service, text = call.service, call.service.metrics.text()
+    if service.links is not None and not call.forwarded:
+        others = await service.forwarder.ask_workers("metrics", call)
+        texts = {url: one.data for url, one in others.items() if one.status == 200}
+        texts[f"worker:{service.links.place.number}"] = text
+        text = merged({url.partition(":")[2]: texts[url].decode() for url in sorted(texts)})
+    return RawResponse(text, b"text/plain; version=0.0.4; charset=utf-8")
 
 
 @OPERATIONS.get("/v1/openapi.json", "any", answer=dict, answer_example={"openapi": "3.1.0"})

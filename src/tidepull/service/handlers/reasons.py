@@ -1,0 +1,103 @@
+"""Single decisions: what was known when they were made, and why an arm was taken."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from tidepull.agent.insight import Insight
+from tidepull.agent.point_in_time import PointInTime, latest_decisions
+from tidepull.agent.records import Record
+from tidepull.agent.served import ServedAgent
+from tidepull.service.auth import Scope
+from tidepull.service.handlers.insight import When, moment_of
+from tidepull.service.insight_messages import (
+    DecisionReason,
+    DecisionsShown,
+    DecisionWhyShown,
+    WhatIfShown,
+)
+from tidepull.service.messages import DecisionId
+from tidepull.service.operations import Call, Operations
+
+OPERATIONS = Operations()
+_REASON = {
+    "id": "17-5f0c2d1e",
+    "at": "2026-07-01T12:00:00+00:00",
+    "arm": "green",
+    "group": "policy",
+    "propensity": 0.53125,
+    "reward": 1.0,
+    "context": {"device": "phone"},
+    "chances": {"blue": 0.47, "green": 0.53},
+    "why": "green came out best in 53% of 32 draws from what was believed then, and was taken with "
+    "a chance of 53.1%.",
+}
+
+
+class DecisionsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Decisions until a moment, `limit` of them at most."""
+
+    until: When | None = None
+    limit: Annotated[int, Meta(ge=1, le=200)] = 20
+
+
+class WhyQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The decision of that id."""
+
+    id: DecisionId
+
+
+@OPERATIONS.get(
+    "/v1/agents/{name}/decisions",
+    Scope.ADMIN,
+    answer=DecisionsShown,
+    query=DecisionsQuery,
+    answer_example={"decisions": [_REASON]},
+)
+async def list_decisions(call: Call) -> DecisionsShown:
+    """The last decisions until a moment, latest first, and why each arm was taken."""
+    query: DecisionsQuery = call.query
+    hosted = await call.agent()
+
+    def listed(insight: Insight) -> DecisionsShown:
+        until = moment_of(insight, query.until)
+        found = hosted.agent.decisions_aside(insight, until, query.limit)
+        return DecisionsShown(decisions=[_reason(one.row, one.why) for one in found])
+
+    return await hosted.query_log(listed)
+
+
+def _reason(row: dict[str, Any], why: str) -> DecisionReason:
+    names = (name for name in DecisionReason.__struct_fields__ if name != "why")
+    return DecisionReason(why=why, **{name: row[name] for name in names})
+
+
+@OPERATIONS.get(
+    "/v1/agents/{name}/why",
+    Scope.ADMIN,
+    answer=DecisionWhyShown,
+    query=WhyQuery,
+    answer_example={
+        "decision": _REASON,
+        "same": True,
+        "what_if": [
+            {"field": "device", "value": "desktop", "chances": {"blue": 0.8, "green": 0.2}}
+        ],
+    },
+)
+async def why(call: Call) -> DecisionWhyShown:
+    """Why a decision took its arm: what was believed then, and the chances in other contexts."""
+    hosted = await call.agent()
+    record = await hosted.ask(partial(ServedAgent.find_decision, id=call.query.id))
+    return await hosted.replay(record.seq - 1, lambda point: _why(point, record, call.query.id))
+
+
+def _why(point: PointInTime, record: Record, id: str) -> DecisionWhyShown:
+    same = point.repeat(record)
+    what_if = [WhatIfShown(**asdict(one)) for one in point.what_if(record)]
+    (found,) = latest_decisions(point.insight(), lambda _: id, None, 1)
+    return DecisionWhyShown(decision=_reason(found.row, found.why), same=same, what_if=what_if)
