@@ -75,6 +75,22 @@ class AuthorsCell:
         return self.column.endswith("-best")
 
 
+@dataclass(frozen=True, slots=True)
+class AcrossCell(AuthorsCell):
+    """A cell of the table across worlds."""
+
+    @property
+    def z(self) -> float:
+        """The difference in standard errors that contain the deviation between worlds."""
+        return across_worlds(self.row, self.ours, self.paper)
+
+    @property
+    def chance(self) -> float:
+        """The probability with which chance alone takes the cell beyond; the deviation between
+        worlds is that of our trials."""
+        return float(2 * student.sf(BEYOND, self.ours.trials - 1))
+
+
 def is_authors(study: Study) -> bool:
     """Whether a study was played in the authors' world."""
     return study.problem_id == PROBLEM

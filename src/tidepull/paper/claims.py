@@ -51,14 +51,17 @@ SAYS: Final[dict[int, str]] = {
 
 
 def check_claims(
-    reports: Sequence[Examined], searches: Sequence[Study], explored: Sequence[Examined]
+    reports: Sequence[Examined],
+    searches: Sequence[Study],
+    explored: Sequence[Examined],
+    finals: Sequence[Study] = (),
 ) -> list[Claim]:
     """All claims, in the order of the paper.
 
     `reports` are combined studies, `searches` those with grids, `explored` those that compare kinds
-    of exploration.
+    of exploration, `finals` the trials from which searches chose.
     """
-    evidence = gather(reports, searches, explored)
+    evidence = gather(reports, searches, explored, finals)
     rows = (_flipping_gaussian, _flipping_bernoulli, _sinusoidal, _chain, _contextual)
     parts = (*rows, _criteo, _stationary, _exploration, _summary)
     return [_judged(claim) for part in parts for claim in part(evidence)]

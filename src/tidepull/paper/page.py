@@ -7,6 +7,7 @@ Markdown and shows it as HTML at the top of its report; `details.py` has everyth
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -30,7 +31,7 @@ from tidepull.paper.authors import (
 from tidepull.paper.claims import check_claims
 from tidepull.paper.exploration import NAMES, explorations
 from tidepull.paper.studies import combined, judged_studies, main_groups, searches_of
-from tidepull.paper.table import HEADS, best_choices, overview
+from tidepull.paper.table import HEADS, across_cells, best_choices, overview, worse_bests
 from tidepull.paper.verdicts import FAILS, HOLDS, NOT_JUDGED, OPEN, Claim, verdicts_table
 from tidepull.reporting import figures, published
 from tidepull.reporting.frames import Frame, Study
@@ -72,7 +73,8 @@ def paper_results(
         return [examined(study, points=POINTS, known=known) for study in studies]
 
     explored, searches = look(explorations(frame.studies)), searches_of(frame.studies)
-    claims = check_claims(look(judged_studies(frame.studies)), searches, explored)
+    finals = searches_of(frame.studies, last=True)
+    claims = check_claims(look(judged_studies(frame.studies)), searches, explored, finals)
     cells = authors_cells(frame.studies)
     return PaperResults(frame, look(combined(frame.studies)), explored, searches, cells, claims)
 
@@ -107,7 +109,9 @@ def results_blocks(results: PaperResults, command: str) -> Iterator[Block]:
     yield from _pictures(results)
     yield "## What it cost, and what is missing"
     yield cost_table(results.frame)
-    yield missing_words(results.frame)
+    yield from missing_blocks(results.frame)
+    if halved := halved_grids(results.frame):
+        yield f"Chosen by halving, where the suite asks for the whole grid: {halved}."
 
 
 def _table(results: PaperResults) -> Iterator[Block]:
@@ -120,9 +124,9 @@ def _table(results: PaperResults) -> Iterator[Block]:
     )
     yield overview([one.study for one in results.reports], cells)
     if cells:
-        plain, best = ([c for c in cells if c.is_best is wanted] for wanted in (False, True))
-        yield f"In the authors' world, default and conventional columns: {tally_cells(plain)}"
-        yield f"Best columns, whose settings the paper does not print: {tally_cells(best)}"
+        across = list(across_cells([one.study for one in results.reports]))
+        there, apart = "in the authors' world", "across worlds, without the digits and the slip"
+        yield "\n".join((*_tallies(there, cells), *_tallies(apart, across)))
         yield "![Differences in the authors' world](results/authors.svg)"
     if choices := list(best_choices(results.frame.suites)):
         yield (
@@ -130,11 +134,23 @@ def _table(results: PaperResults) -> Iterator[Block]:
             "96 and 576 settings, five trials of each):"
         )
         yield "\n".join(f"- {one}" for one in choices)
+    if worse := worse_bests([one.study for one in results.reports]):
+        yield (
+            "Best settings with more mean regret than the paper's default, on seeds that the search "
+            f"did not see: {worse}. Few seeds and short trials rank settings badly."
+        )
     studies = results.frame.studies
     if words := " ".join(filter(None, (control_words(studies), slip_words(studies)))):
         yield words
     if len(_curves(results)) > 1:
         yield "![Regret curves of all problems](results/curves.svg)"
+
+
+def _tallies(where: str, cells: Sequence[AuthorsCell]) -> Iterator[str]:
+    """Default and conventional columns, then the best ones, whose settings the paper does not
+    print."""
+    for is_best, columns in ((False, "Default and conventional columns"), (True, "Best columns")):
+        yield f"- {columns} {where}: {tally_cells([c for c in cells if c.is_best is is_best])}"
 
 
 def _pictures(results: PaperResults) -> Iterator[Block]:
@@ -197,25 +213,46 @@ def cost_table(frame: Frame) -> Table:
     return Table("cost", "Cost", ("suite", "trials", "CPU hours"), rows, note)
 
 
-def missing_words(frame: Frame) -> str:
+def missing_blocks(frame: Frame) -> Iterator[str]:
     """Which trials the suites ask for that were not played, by policy and problem."""
     gaps = frame.gaps
-    counts: dict[str, dict[str, int]] = {}
+    searched: dict[str, Counter[str]] = {}
+    reported: dict[str, Counter[str]] = {}
     for id in (*gaps.missing, *gaps.failed, *gaps.damaged):
         problem, *names = id.split("/")[:-1]
-        searched = len(names) > 1 and "=" in names[-1]
-        name = f"settings of {names[-2]}" if searched else names[-1]
-        at = counts.setdefault(name, {})
-        at[problem] = at.get(problem, 0) + 1
-    if not counts:
-        return "Every trial that the suites ask for was played."
-    lost = "; ".join(
+        in_grid = len(names) > 1 and "=" in names[-1]
+        counts = searched if in_grid else reported
+        counts.setdefault(names[-2] if in_grid else names[-1], Counter())[problem] += 1
+    if not searched and not reported:
+        yield "Every trial that the suites ask for was played."
+        return
+    yield "Not played, for want of processor time:"
+    lines = []
+    if searched:
+        lines.append(f"- of searches: {_counted(searched)}; their best cells are empty.")
+    if reported:
+        lines.append(f"- of reports: {_counted(reported)}; cells and claims stand on the others.")
+    yield "\n".join(lines)
+    yield "`tidepull reproduce --known research/results/trials` plays them."
+
+
+def halved_grids(frame: Frame) -> str:
+    """Policies and problems of a suite that was swept, whose settings only halving has played."""
+    whole = {(s.suite, s.problem, name) for s in frame.studies for name in s.grids}
+    halved: dict[str, dict[str, None]] = {}
+    for study in frame.studies:
+        suite = searched_suite(study.suite)
+        if suite != study.suite and suite in frame.suites:
+            for name in study.grids:
+                if (suite, study.problem, name) not in whole:
+                    halved.setdefault(name, {})[study.problem] = None
+    return "; ".join(f"{name} on {', '.join(at)}" for name, at in halved.items())
+
+
+def _counted(lost: Mapping[str, Mapping[str, int]]) -> str:
+    return "; ".join(
         f"{name} on {', '.join(f'{problem} ({n:,})' for problem, n in at.items())}"
-        for name, at in counts.items()
-    )
-    return (
-        f"Not played, of what the suites ask for: {lost}. `tidepull sweep SUITE --known "
-        "research/results/trials` plays them; claims that need them are open and say so."
+        for name, at in lost.items()
     )
 
 
@@ -236,7 +273,11 @@ def draw(results: PaperResults, folder: Path) -> None:
         "curves": _curves(results),
         **{kind: _others(results, kind) for kind in ("criteo", "stationary")},
         "exploration": {
-            one.study.title: {n: b for n, b in one.bands("regret").items() if n in NAMES}
+            one.study.title: {
+                name if name.endswith("-best") else f"{name}-default": band
+                for name, band in one.bands("regret").items()
+                if name in NAMES
+            }
             for one in results.explored
         },
     }

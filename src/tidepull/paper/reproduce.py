@@ -177,22 +177,28 @@ HOURS_FILE = "hours.json"
 """CPU seconds of a trial of each suite, measured where the published page was made."""
 
 
-def measured_hours(frame: Frame) -> dict[str, dict[str, float]]:
-    """Trials and CPU hours of every suite, for the next estimate."""
+def measured_hours(frame: Frame, unplayed: Mapping[str, int]) -> dict[str, dict[str, float]]:
+    """Trials, CPU hours and trials not played of every suite, for the next estimate."""
     return {
-        name: {"trials": trials, "cpu_hours": round(seconds / 3600, 3)}
+        name: {
+            "trials": trials,
+            "cpu_hours": round(seconds / 3600, 3),
+            "unplayed": unplayed.get(name, 0),
+        }
         for name, (trials, seconds) in suite_costs(frame).items()
     }
 
 
-def published_hours(suite: str, trials: int | None = None) -> float:
-    """CPU hours of so many trials of a suite (all: None) as measured for the published page; nan
-    where it has none."""
+def published_hours(suite: str, trials: int | None = None) -> tuple[float, bool]:
+    """CPU hours of so many trials of a suite (all: None) as measured for the published page, nan
+    where it has none; and whether the page lacks trials of the whole suite, which costs more."""
     known = json.loads(files("tidepull.paper").joinpath(HOURS_FILE).read_text())
     if suite not in known:
-        return float("nan")
+        return float("nan"), False
     hours, count = known[suite]["cpu_hours"], known[suite]["trials"]
-    return float(hours if trials is None else hours * trials / count)
+    if trials is None:
+        return float(hours), bool(known[suite]["unplayed"])
+    return float(hours * trials / count), False
 
 
 THEORY_FILE = "theory.json"

@@ -156,11 +156,12 @@ def search_misleads(evidence: Evidence, says: str, problem: str) -> Claim:
     """The best recurrent setting earns more in the search, the best feedforward one has less regret
     in the report."""
     rule = (
-        "in the search the best recurrent setting earns clearly more than the best feedforward one "
-        "on the same seeds; in the report the best NN has clearly less regret than the best RNN"
+        "in the trials from which the searches chose, the best recurrent setting earns clearly more "
+        "than the best feedforward one on the same seeds; in the report the best NN has clearly less "
+        "regret than the best RNN"
     )
     report = beats(evidence, says, problem, [BEST_NN], [BEST_RNN]).lines
-    pair = search_pair(evidence.searches, problem)
+    pair = search_pair(evidence.finals, problem)
     if pair is None:
         return concluded(
             problem, says, rule, [missing(problem, "no search over both networks"), *report]

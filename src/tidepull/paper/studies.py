@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tidepull.experiments.archive import gathered, read_archive, write_archive
 from tidepull.experiments.delay import AT_ONCE
-from tidepull.experiments.grid import rung_number, searched_suite
+from tidepull.experiments.grid import is_last_rung, rung_number, searched_suite
 from tidepull.experiments.rows import load_rows, read_plans
 from tidepull.experiments.spec import canonical
 from tidepull.experiments.store import Store
@@ -113,14 +113,16 @@ def main_groups(study: Study, others: Iterable[str] = ("random", "tide")) -> tup
     return (*shown, *(group for group in study.groups if group.name in others))
 
 
-def searches_of(studies: Sequence[Study]) -> list[Study]:
+def searches_of(studies: Sequence[Study], *, last: bool = False) -> list[Study]:
     """Studies that show every setting of a grid, all settings of a policy played alike: whole
-    grids, and the first rungs of searches by halving. Later rungs have only the best settings. What
-    one suite searched in both ways on one problem, at one length, is one study. Searches over kinds
-    of exploration come last."""
+    grids, and the first rungs of searches by halving. With `last`, the trials from which searches
+    chose: whole grids and last rungs. What one suite searched in both ways on one problem, at one
+    length, is one study. Searches over kinds of exploration come last."""
     merged: dict[tuple[str, str, int, str], Study] = {}
     for study in studies:
-        if not study.grids or study.delay != AT_ONCE or rung_number(study.suite) > 1:
+        rung = rung_number(study.suite)
+        shown = not rung or (is_last_rung(study.suite) if last else rung == 1)
+        if not study.grids or study.delay != AT_ONCE or not shown:
             continue
         suite = searched_suite(study.suite)
         key = (suite, study.problem, study.horizon, study.remarks)

@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tidepull.experiments.grid import setting_text
-from tidepull.paper.authors import SLIP, AuthorsCell, across_worlds
-from tidepull.paper.studies import in_column, searched_beside
+from tidepull.paper.authors import SLIP, SLIPPED, AcrossCell, AuthorsCell, across_worlds
+from tidepull.paper.studies import DIGITS, in_column, searched_beside
 from tidepull.reporting import published
 from tidepull.reporting.frames import Study
 from tidepull.reporting.published import GRIDS
@@ -44,6 +44,18 @@ def overview(reports: Sequence[Study], cells: Sequence[AuthorsCell] = ()) -> Tab
     rows += [_not_played(problem) for problem in published.REGRET if rows and problem not in played]
     columns = ("problem", *(HEADS[column] for column in published.COLUMNS))
     return Table("paper-table", "Final regret, ours and the paper's", columns, tuple(rows))
+
+
+def across_cells(reports: Sequence[Study]) -> Iterator[AcrossCell]:
+    """Every cell of the table across worlds that has the paper's problem, algorithm and rounds: not
+    the digits, nor D-LinUCB where the paper's has the slip."""
+    for study in filter(full_length, reports):
+        slipped = ("discounted",) if study.problem in SLIPPED else ()
+        for column in () if study.problem == DIGITS else published.COLUMNS:
+            group, paper = in_column(study, column), published.figure(study.problem, column)
+            if group and paper and len(group.rows) > 1 and column not in slipped:
+                ours = summarise(group.regrets)
+                yield AcrossCell(study.problem, column, group.name, ours, paper)
 
 
 def full_length(study: Study) -> bool:
@@ -132,6 +144,16 @@ def best_choices(suites: Mapping[str, str]) -> Iterator[str]:
             merged.setdefault((HEADS[choice.name], choice.words), []).extend(choice.problems)
     for (head, words), problems in merged.items():
         yield f"{head} of {', '.join(dict.fromkeys(problems))}: {words}"
+
+
+def worse_bests(reports: Sequence[Study]) -> str:
+    """Best networks with more mean regret than the default of the same network."""
+    cells = {(c.row, c.column): c.ours.mean for c in across_cells(reports)}
+    return ", ".join(
+        f"{HEADS[column]} of {row} ({mean:,.1f} against {cells[row, default]:,.1f})"
+        for (row, column), mean in cells.items()
+        if mean > cells.get((row, default := column.replace("best", "default")), mean)
+    )
 
 
 def _choices(suites: Mapping[str, str]) -> Iterator[_Choice]:

@@ -55,8 +55,9 @@ class Claim:
         """The outcome, and in short why it is open or that the data are synthetic."""
         synthetic = any("synthetic" in line.problem for line in self.lines)
         untested = " on synthetic data, not tested on the paper's" if synthetic else ""
-        missing = any(math.isnan(line.value) for line in self.lines)
-        why = f": {'trials are missing' if missing else self.reason}" if self.reason else ""
+        missing = {line.what for line in self.lines if math.isnan(line.value)}
+        lacks = missing.pop() if len(missing) == 1 else "trials are missing" if missing else ""
+        why = f": {lacks or self.reason}" if self.reason else ""
         return f"{self.outcome}{untested}{why}{f'; {self.aside}' if self.aside else ''}"
 
     @property
@@ -68,9 +69,10 @@ class Claim:
         if missing:
             return "missing: " + "; ".join(f"{line.problem}: {line.what}" for line in missing)
         trials = [line.trials for line in self.lines if line.outcome == OPEN]
-        return (
-            f"no difference that {min(trials)} trials can show" if trials else "nothing was played"
-        )
+        if not trials:
+            return "nothing was played"
+        few = "one trial" if min(trials) == 1 else f"{min(trials)} trials"
+        return f"no difference that {few} can show"
 
     def as_plain(self) -> dict[str, Any]:
         """For JSON: what is not known is None."""
@@ -202,12 +204,13 @@ class PolicyTrials:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Reports by problem (the longest trials of each), searches, and the studies that compare kinds
-    of exploration."""
+    """Reports by problem (the longest trials of each), searches, the studies that compare kinds of
+    exploration, and the trials from which searches chose."""
 
     at: Mapping[str, Examined]
     searches: Sequence[Study]
     explored: Mapping[str, Examined]
+    finals: Sequence[Study]
 
     def players(
         self, problem: str, kinds: Iterable[str]
@@ -239,10 +242,13 @@ class Evidence:
 
 
 def gather(
-    reports: Sequence[Examined], searches: Sequence[Study], explored: Sequence[Examined]
+    reports: Sequence[Examined],
+    searches: Sequence[Study],
+    explored: Sequence[Examined],
+    finals: Sequence[Study] = (),
 ) -> Evidence:
     """All that rules look at; of a problem that was played at several lengths, the longest."""
-    return Evidence(_longest(reports), searches, _longest(explored))
+    return Evidence(_longest(reports), searches, _longest(explored), finals)
 
 
 def _longest(examined: Sequence[Examined]) -> dict[str, Examined]:

@@ -39,9 +39,13 @@ def seen(study: Study, late: Mapping[str, Sequence[float]] | None = None) -> Exa
 
 
 def evidence(
-    *studies: Study, searches: Sequence[Study] = (), explored: Sequence[Study] = ()
+    *studies: Study,
+    searches: Sequence[Study] = (),
+    explored: Sequence[Study] = (),
+    finals: Sequence[Study] = (),
 ) -> Evidence:
-    return gather([seen(study) for study in studies], searches, [seen(study) for study in explored])
+    others = [seen(study) for study in explored]
+    return gather([seen(study) for study in studies], searches, others, finals)
 
 
 def at(problem: str, **regrets: list[float]) -> Study:
@@ -340,7 +344,7 @@ def test_search_that_misleads_is_ahead_on_search_seeds_and_behind_in_the_report(
         {"rnlps": [[9, 9], [1, 1]], "nlps": [[5, 5], [4, 4]]},
     )
     report = at(GAUSSIAN, nlps_best=around(100), rnlps_best=around(200))
-    claim = robustness.search_misleads(evidence(report, searches=[search]), "", GAUSSIAN)
+    claim = robustness.search_misleads(evidence(report, finals=[search]), "", GAUSSIAN)
     assert [line.value for line in claim.lines] == [4.0, -100.0]
     assert claim.outcome == HOLDS
 
@@ -430,3 +434,11 @@ def test_claim_has_a_reason_only_while_it_is_open() -> None:
         evidence(at(GAUSSIAN, a=around(1), b=around(200))), "", GAUSSIAN, ["a"], ["b"]
     )
     assert (decided.outcome, decided.reason) == (HOLDS, "")
+
+
+def test_verdict_says_what_is_missing_where_it_is_one_thing() -> None:
+    one = at(GAUSSIAN, a=around(1))
+    lacking = rules.beats(evidence(one), "", GAUSSIAN, ["a"], ["b"])
+    assert lacking.verdict == "open: b was not played"
+    more = rules.beats(evidence(one), "", GAUSSIAN, ["a"], ["b", "c"])
+    assert more.verdict == "open: trials are missing"

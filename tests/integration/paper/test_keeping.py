@@ -25,7 +25,8 @@ from tidepull.paper.details import detail_blocks
 from tidepull.paper.exploration import explorations
 from tidepull.paper.page import (
     draw,
-    missing_words,
+    halved_grids,
+    missing_blocks,
     paper_results,
     played_words,
     results_blocks,
@@ -131,6 +132,10 @@ def test_the_page_from_kept_trials_equals_the_page_from_the_store(
     details = (tmp_path / "b" / "details.md").read_text()
     assert "rnlps-default" in details
     assert "by hand" in details
+    halved = (
+        "Chosen by halving, where the suite asks for the whole grid: d-ucb on flipping-gaussian."
+    )
+    assert halved in (tmp_path / "b/results.md").read_text()
     assert "flipping-gaussian, 40 rounds, one trial of each setting (0 s of CPU time):" in details
     assert (
         "Every trial that the suites ask for was played." in (tmp_path / "b/results.md").read_text()
@@ -193,6 +198,23 @@ def test_a_grid_that_was_halved_lacks_nothing(store: Path, kept: Path) -> None:
             "select", str(store), "--suite", "grid", "--out", str(kept / "s.toml"), "--json"
         )
         assert name in {best["name"] for best in chosen["best"]}
+
+
+def test_a_halved_grid_is_chosen_from_as_a_whole_once_all_of_it_was_played(
+    kept: Path, tmp_path: Path
+) -> None:
+    def chosen() -> dict[str, int]:
+        place = ("--suite", "grid", "--out", str(tmp_path / "s.toml"), "--json")
+        return {b["name"]: b["settings"] for b in command("select", str(kept), *place)["best"]}
+
+    before = archived_rows(kept)
+    keep(fill(tmp_path / "new", SEARCH, only=("*/seed-10[01]",)), kept)
+    assert set(archived_rows(kept)) == set(before)
+    assert chosen() == {"d-ucb": 3, "sw-ucb": 2}
+    keep(fill(tmp_path / "new", SEARCH, only=("*/d-ucb/*",)), kept)
+    assert chosen() == {"d-ucb": 6, "sw-ucb": 2}
+    assert halved_grids(archived_frame(kept)) == ""
+    assert not archived_frame(kept).gaps
 
 
 def test_the_same_is_chosen_from_kept_trials_and_from_the_store(store: Path, kept: Path) -> None:
@@ -293,10 +315,12 @@ def test_trials_that_are_missing_are_said_so(tmp_path: Path) -> None:
 
 def test_settings_of_an_unfinished_search_are_told_from_reports(tmp_path: Path) -> None:
     keep(fill(tmp_path / "store", SEARCH, only=("*/seed-100",)), tmp_path / "kept")
-    assert (
-        "random on flipping-gaussian (2); settings of d-ucb on flipping-gaussian (12); "
-        "settings of sw-ucb on flipping-gaussian (4)."
-    ) in missing_words(archived_frame(tmp_path / "kept"))
+    _, lost, _ = missing_blocks(archived_frame(tmp_path / "kept"))
+    assert lost.splitlines() == [
+        "- of searches: d-ucb on flipping-gaussian (12); sw-ucb on flipping-gaussian (4); their best "
+        "cells are empty.",
+        "- of reports: random on flipping-gaussian (2); cells and claims stand on the others.",
+    ]
 
 
 CUTS = [
@@ -326,6 +350,8 @@ def test_sensitivity_shows_first_rungs_and_whole_grids_together_and_says_what_wa
         "flipping-gaussian, 40 rounds, one trial of each setting",
     ]
     assert [list(study.grids) for study in found] == [["sw-ucb"], ["d-ucb"]]
+    (final,) = searches_of(studies, last=True)
+    assert {name: len(groups) for name, groups in final.grids.items()} == {"sw-ucb": 2, "d-ucb": 3}
     assert len(found[1].grids["d-ucb"]) == 6
     (row,) = halving_table(studies).rows
     assert row[2].text == "6 x 40 x 1, 3 x 80 x 3"

@@ -75,6 +75,9 @@ def understood(command: str) -> None:
 
 def missing_heading(link: str) -> bool:
     file, _, anchor = link.partition("#")
+    if file.startswith("http"):
+        return False
+    file = file or "paper.md"
     headings = re.findall(r"(?m)^#+ (.+)$", (DOCS / file).read_text())
     slugs = [
         re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", text).strip().lower()) for text in headings

@@ -19,6 +19,7 @@ from tidepull.paper.authors import (
     tally_cells,
 )
 from tidepull.paper.studies import combined
+from tidepull.paper.table import across_cells, worse_bests
 from tidepull.reporting.frames import Study
 from tidepull.reporting.published import HORIZONS, Reported
 from tidepull.reporting.stats import Summary
@@ -91,3 +92,24 @@ def test_control_of_the_digits_is_said_where_it_was_played() -> None:
     assert control_words([]) == ""
     played = authors_study("flipping-digits", {"fixed": [2843.6] * 10})
     assert control_words([played]).endswith("arm 1 has a regret of 2,843.6.")
+
+
+def test_cells_across_worlds_leave_out_other_problems_and_the_slip() -> None:
+    regrets = {"rnlps-default": around(482), "d-lin-ucb": around(3345), "sw-lin-ucb": around(1029)}
+    problems = ("flipping-digits", "rotating-vector-32", "rotating-vector-2048")
+    studies = [make_study(name, regrets, horizon=HORIZONS[name]) for name in problems]
+    short = make_study("wall-following", regrets, horizon=100)
+    cells = list(across_cells([*studies, short]))
+    assert [(cell.row, cell.name) for cell in cells] == [
+        *(("rotating-vector-32", name) for name in regrets),
+        *(("rotating-vector-2048", name) for name in ("rnlps-default", "sw-lin-ucb")),
+    ]
+    assert cells[0].z == across_worlds("rotating-vector-32", cells[0].ours, cells[0].paper)
+    assert cells[0].chance == pytest.approx(0.0766, abs=1e-4)  # Student's t, 9 degrees of freedom
+
+
+def test_best_networks_behind_their_default_are_named() -> None:
+    regrets = {"nlps-best": around(1300), "nlps-default": around(1200)}
+    regrets |= {"rnlps-best": around(400), "rnlps-default": around(410)}
+    study = make_study("rotating-vector-32", regrets, horizon=HORIZONS["rotating-vector-32"])
+    assert worse_bests([study]) == "best NN of rotating-vector-32 (1,300.0 against 1,200.0)"
