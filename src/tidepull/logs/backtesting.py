@@ -94,15 +94,30 @@ class Backtest:
         """Return the estimates as a list of dictionaries, as for a data frame."""
         return [asdict(estimate) for estimate in self.estimates]
 
-    def _repr_html_(self) -> str:
-        whole = [row for row in self.rows() if not row["by"]]
-        shown = [{name: row[name] for name in row if name not in ("by", "slice")} for row in whole]
-        sentences = [
+    def __str__(self) -> str:
+        """Return a table of the estimates over the whole log, and all caveats."""
+        head = f"{'policy':20}{'estimator':12}{'reward':>10}   {'95% interval':24}caveat"
+        lines = [
+            f"{one.policy:20}{one.estimator:12}{one.value:>10.4g}   "
+            f"{f'{one.low:.4g} to {one.high:.4g}':24}{one.warning}".rstrip()
+            for one in self.estimates
+            if not one.by
+        ]
+        return "\n".join([head, *lines, *self._sentences])
+
+    @property
+    def _sentences(self) -> list[str]:
+        said = [
             f"{policy}: {sentence}"
             for policy, sentences in self.warnings.items()
             for sentence in sentences
         ]
-        return table_html(shown) + list_html([*self.left_out, *sentences])
+        return [*self.left_out, *said]
+
+    def _repr_html_(self) -> str:
+        whole = [row for row in self.rows() if not row["by"]]
+        shown = [{name: row[name] for name in row if name not in ("by", "slice")} for row in whole]
+        return table_html(shown) + list_html(self._sentences)
 
     def of(self, policy: str, estimator: str) -> Estimate:
         """Return the estimate over the whole log.

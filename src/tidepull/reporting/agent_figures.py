@@ -105,7 +105,9 @@ def _gain(axes: Any, insight: Insight) -> None:
         axes.fill_between(x, low, high, color="#0072b2", alpha=0.2, lw=0)
         dated(axes)
     axes.axhline(0, color="black", lw=0.8)
-    axes.set_title(f"gain a decision over {against}, so far (95% confidence sequence)", fontsize=10)
+    axes.set_title(
+        f"gain per decision over {against}, so far (95% confidence sequence)", fontsize=10
+    )
     tidy(axes)
 
 
@@ -125,14 +127,14 @@ def _best(axes: Any, insight: Insight) -> None:
     axes.imshow(picture, aspect="auto", extent=(0, 24, 7, 0), interpolation="none")
     axes.set_xticks(range(0, 25, 3))
     axes.set_yticks(np.arange(7) + 0.5, _WEEKDAYS, fontsize=8)
-    axes.set_title("what it finds best, of late (pale: unsure)", fontsize=10)
+    axes.set_title("best arm by hour and weekday (pale: uncertain)", fontsize=10)
     axes.set_xlabel("hour of the day", fontsize=9)
 
 
 def _beliefs(axes: Any, insight: Insight) -> None:
     """What the policy holds true about time, where it can say so."""
     beliefs = insight.summarise_policy().beliefs
-    axes.set_title("what it believes about time", fontsize=10)
+    axes.set_title("weights of models of time", fontsize=10)
     if not beliefs:
         axes.text(
             0.5, 0.5, "this policy does not say, or not yet", ha="center", va="center", fontsize=9

@@ -36,12 +36,16 @@ _FIXED = {
     "lin-ucb": "#997700",
     "nlps": "#009e73",
     "rnlps": "#d55e00",
+    "rnlps-epsilon-greedy": "#0072b2",
+    "rnlps-boltzmann": "#cc79a7",
     "tide": "#0072b2",
 }
 _FAMILIES = {family.name: family.colour for family in FAMILIES.values()}
 """Families of hypotheses of `tide`, in charts of their own."""
 _SPARE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 
+_LEGEND_WIDTH = 120
+"""Letters in a line of a legend above a grid of charts."""
 SOLID: tuple[float, ...] = ()
 _DASHES = {
     "": SOLID,
@@ -112,7 +116,8 @@ def band_grid(
         draw_bands(axes, bands, most_points=80)
         axes.set_title(title, fontsize=10)
     lines = {line.get_label(): line for axes in panels for line in axes.get_lines()}
-    columns = min(6, len(lines))
+    longest = max((len(str(name)) for name in lines), default=0)
+    columns = max(1, min(6, len(lines), _LEGEND_WIDTH // (longest + 6)))
     figure.legend(
         lines.values(), lines.keys(), loc="outside upper center", ncols=columns, frameon=False
     )

@@ -17,6 +17,7 @@ from tidepull.logs.diagnosis.structure import FEW_PLAYS, KINDS
 from tidepull.logs.diagnosis.testing import LEVEL
 from tidepull.logs.log import WEEKDAYS, zone_of
 from tidepull.reporting.figures import dated, pyplot, svg, tidy
+from tidepull.reporting.log_card import best_by_hour, card
 from tidepull.reporting.tables import Cell, Table, number, render_page
 from tidepull.types import FloatArray
 
@@ -115,6 +116,29 @@ def heat(found: Diagnosis, what: str) -> str:
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=9)
     return _svg(figure, f"heat-{what}")
+
+
+def week(found: Diagnosis) -> str:
+    """The best arm of each hour on weekdays and weekends, where the log is clear about it."""
+    best, arms = best_by_hour(found.log), shown_arms(found)
+    assert best is not None
+    figure, (axes,) = _figure(1, height=1.5)
+    for row, hours in enumerate(best):
+        for hour, arm in enumerate(hours):
+            colour = COLOURS[arms.index(arm)] if arm in arms else "#c9c9c9"
+            alpha = 0.9 if arm in arms else 0.25
+            axes.barh(1 - row, 0.94, left=hour + 0.03, height=0.8, color=colour, alpha=alpha, lw=0)
+    for n, arm in enumerate(arms):
+        if (best == arm).any():
+            axes.barh([0], [0], color=COLOURS[n], label=found.log.arms[arm])
+    axes.set_xticks(range(0, 25, 3))
+    axes.set_yticks([1, 0], ["Mon-Fri", "Sat-Sun"])
+    axes.tick_params(labelsize=9, length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xlim(0, 24)
+    axes.set_xlabel(f"hour of the day ({found.log.zone})", fontsize=9)
+    _legend(figure, axes)
+    return _svg(figure, "week")
 
 
 def weights(found: Diagnosis) -> str:
@@ -295,10 +319,11 @@ def render(found: Diagnosis) -> str:
     changes = () if found.structure is None else found.structure.changes
     title = f"Diagnosis of {found.log.reading.source}"
     likely = any(change.chance >= 0.5 for change in changes)
-    pictures = (shares, rewards, by_hour, heat, weights, memories, calibration)
+    pictures = (week, shares, rewards, by_hour, heat, weights, memories, calibration)
     draw = {picture.__name__: picture for picture in pictures}
     constants: Any = {"draw": draw, "level": LEVEL, "version": __version__}
     content: Any = {"found": found, "size": size, "tables": _tables(found), "likely_change": likely}
+    content["card"] = card(found)
     return render_page("log.html", title=title, **content, **constants)
 
 

@@ -141,3 +141,23 @@ def test_labels_that_differ_by_case_or_blanks_are_one_arm(tmp_path: Path) -> Non
     apart = read(tmp_path, table, arms=["coffee", "Coffee", "COFFEE", "cof fee", "dinner"])
     assert apart.n_arms == 5
     assert (apart.arm == 1).sum() == 1
+
+
+def test_a_column_of_banners_is_the_arm_without_being_named(tmp_path: Path) -> None:
+    text = "time,banner,click\n" + "".join(
+        f"{1_780_272_000 + n},b{n % 2},{n % 3 == 0:d}\n" for n in range(40)
+    )
+    (tmp_path / "log.csv").write_text(text)
+    assert list(logs.read(tmp_path / "log.csv").arms) == ["b0", "b1"]
+
+
+def test_backtest_prints_a_table_with_its_caveats(tmp_path: Path) -> None:
+    text = "time,banner,click,propensity\n" + "".join(
+        f"{1_780_272_000 + 60 * n},b{n % 2},{n % 3 == 0:d},0.5\n" for n in range(400)
+    )
+    (tmp_path / "log.csv").write_text(text)
+    shown = str(logs.backtest(logs.read(tmp_path / "log.csv"), ["random", "ucb"])).splitlines()
+    assert shown[0].split() == ["policy", "estimator", "reward", "95%", "interval", "caveat"]
+    assert shown[1].split()[:2] == ["logged", "mean"]
+    assert any(line.endswith("rests on the model") for line in shown)
+    assert any(line.startswith("ucb: it learnt from") for line in shown)

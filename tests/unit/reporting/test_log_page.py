@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from tests.commands import understand
 from tests.unit.logs.making import make_log
 from tests.unit.logs.test_diagnosis import changing, simpson
 from tidepull import logs
 from tidepull.logs.diagnosis.confounding import mixups_of
 from tidepull.reporting import log_page
+from tidepull.reporting.log_card import best_by_hour, card
 from tidepull.reporting.log_page import render
 from tidepull.reporting.tables import to_html
 
@@ -31,12 +34,40 @@ def page(found: logs.Diagnosis) -> str:
 
 def test_the_page_has_every_part(page: str) -> None:
     for heading in (
+        "What to do", "Best arm by hour",
         "In short", "Caveats", "What happened", "Rewards over time", "Does time matter", "Would forgetting help",
         "Are the propensities right", "How this was made", "Change points", "Effective rows by hour and weekday",
         "Mean reward of all arms by hour and weekday", "Evidence over time", "Leading hypotheses",
     ):  # fmt: skip
         assert heading in page, heading
-    assert page.count("<svg") == 9
+    assert page.count("<svg") == 10
+
+
+def test_card_comes_first_and_says_what_to_do_what_it_brings_and_how_to_deploy_it(
+    found: logs.Diagnosis, page: str
+) -> None:
+    assert page.index("What to do") < page.index("Deploy it") < page.index("In short")
+    said = card(found)
+    assert said["action"] in found.recommendation
+    assert said["worth"]
+    serve, create = said["commands"]
+    understand(serve)
+    understand(create)
+    assert "--arm 'b & c'" in create
+
+
+def test_best_arm_of_an_hour_is_named_where_the_log_is_clear() -> None:
+    rng = np.random.default_rng(0)
+    time = 1_780_272_000.0 + 600.0 * np.arange(6000)
+    arm, hour = rng.integers(2, size=6000), (time % 86_400 // 3600).astype(int)
+    chance = np.where(hour < 12, 0.3, np.where(arm == (hour >= 18), 0.7, 0.2))
+    rewards = (rng.random(6000) < chance).astype(float)
+    log = make_log(arm, rewards, np.full(6000, 0.5), n_arms=2, time=time)
+    best = best_by_hour(log)
+    assert best is not None
+    assert set(best[0, 12:18]) == {0}
+    assert set(best[0, 18:]) == {1}
+    assert (best[:, :12] == -1).mean() > 0.8
 
 
 def test_the_page_needs_nothing_from_outside(page: str) -> None:

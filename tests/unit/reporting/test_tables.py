@@ -11,7 +11,7 @@ import pytest
 from tests.unit.reporting.making import around, make_study
 from tidepull.experiments.store import Store
 from tidepull.reporting import result_tables
-from tidepull.reporting.figures import dashes
+from tidepull.reporting.figures import colour, dashes
 from tidepull.reporting.frames import Study, load_frame
 from tidepull.reporting.published import Reported, paper_column, reported, standard_errors, verdict
 from tidepull.reporting.stats import Sensitivity, sensitivities
@@ -168,6 +168,12 @@ def test_variants_of_one_policy_have_lines_that_can_be_told_apart() -> None:
     ]
     assert lines[0] == ()
     assert len(set(lines)) == 4
+
+
+def test_kinds_of_exploration_look_different_with_default_and_best_settings() -> None:
+    rules = ("rnlps", "rnlps-epsilon-greedy", "rnlps-boltzmann")
+    names = [f"{rule}-{setting}" for rule in rules for setting in ("default", "best")]
+    assert len({(colour(name), dashes(name)) for name in names}) == len(names)
 
 
 def test_figures_against_random_arms_are_explained_beside_the_table() -> None:

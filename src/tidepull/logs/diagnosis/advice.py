@@ -66,16 +66,37 @@ def verdict(diagnosis: Diagnosis) -> str:
     return f"Rewards depend on time ({p}), {how} by {KINDS[kind]} ({weight:.0%} of the evidence)."
 
 
+def action(diagnosis: Diagnosis) -> str:
+    """What to do, in one sentence."""
+    kind = kind_of(diagnosis)
+    if kind == "nothing":
+        return (
+            "A policy that forgets nothing (bernoulli-ts, ucb, or tide, which will find out) is "
+            "enough for what this log shows."
+        )
+    return _DO.get(kind, "Let the policy follow time: tide does by itself.")
+
+
+def worth(diagnosis: Diagnosis) -> str:
+    """What that would bring, with its interval, or why it cannot be said."""
+    found = _worth(diagnosis)
+    if found:
+        return found[0]
+    if not diagnosis.worth:
+        return (
+            "What it would bring cannot be estimated: the log has no propensities, or rewards do "
+            "not vary."
+        )
+    return "No rule that follows time earns clearly more on this log than the best arm so far."
+
+
 def recommendation(diagnosis: Diagnosis) -> tuple[str, ...]:
     """What to do, and how far to believe it."""
     sentences = [verdict(diagnosis)]
     kind = kind_of(diagnosis)
     if kind == "nothing" and diagnosis.test.measures:
         sentences.append(_unnoticed(diagnosis))
-        sentences.append(
-            "A policy that forgets nothing (bernoulli-ts, ucb, or tide, which will find out) is "
-            "enough for what this log shows."
-        )
+        sentences.append(action(diagnosis))
     elif kind in _DO:
         assert diagnosis.structure is not None
         sentences += _details(diagnosis, kind)

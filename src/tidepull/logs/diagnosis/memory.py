@@ -86,7 +86,7 @@ def _errors(events: Events, memory: float) -> FloatArray:
     return errors
 
 
-@kernel()
+@kernel(exact=False)
 def _predict(
     arm: IntArray, reward: FloatArray, n_arms: int, keep: float, errors: FloatArray
 ) -> None:
@@ -176,7 +176,7 @@ def _playing(name: str, chosen: IntArray) -> Target:
     return Target(name, shares)
 
 
-@kernel()
+@kernel(exact=False)
 def _best_so_far(
     arm: IntArray, reward: FloatArray, cell: IntArray, n_arms: int, keep: float, chosen: IntArray
 ) -> None:

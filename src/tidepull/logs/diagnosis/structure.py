@@ -1,12 +1,18 @@
-"""Which kind of time structure: the hypotheses of `tide` learn the events of a log, and their
-weights are the evidence.
+"""Which kind of time structure: the models of `tide` learn the events of a log, and their weights
+are the evidence.
+
+Patterns in rounds compete with structural models of the hour and the weekday, and with the same
+models without a season, so that what these make of slow deviations does not count for the clock:
+
+    weight of a group ~ its prior x its evidence on all rewards but the first 32
 
 The network is left out: it says that there is something, not what. Contexts are left out, too: a
-change of contexts that moves rewards is a change in time for whoever does not look at them.
+change of contexts that moves rewards is a change in time for a model that does not see them.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +24,18 @@ from tidepull._internal.system import one_blas_thread
 from tidepull.logs.diagnosis.events import Events
 from tidepull.logs.log import Log
 from tidepull.logs.log import format_time as said
-from tidepull.policies import build_policy
+from tidepull.random import Streams
 from tidepull.tide.explain import Belief, Explanation
+from tidepull.tide.hours import HourSpan, spans
+from tidepull.tide.models.structural import DAY_SECONDS, HOUR_SECONDS, Blocks
+from tidepull.tide.parameters import TideParameters
+from tidepull.tide.patterns import Patterns
+from tidepull.tide.structural_mixture import (
+    SEASONS,
+    StructuralMixture,
+    structures_of,
+    sure_week,
+)
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 KINDS = {
@@ -35,10 +51,18 @@ KINDS = {
 
 _KIND_OF = {
     "stationary": "nothing", "discounted": "drift", "changes": "changes", "fourier": "rounds",
-    "square": "rounds", "seasons": "rounds", "calendar": "clock", "clock": "clock", "regimes": "regimes",
+    "square": "rounds", "seasons": "rounds", "regimes": "regimes",
     "turns": "last", "last event": "last", "last success": "last",
 }  # fmt: skip
 _ALL = 200
+_PRIORS = (0.94, 0.04, 0.02)
+"""Of patterns in rounds, of structural models with a season, and of those without one."""
+_FIRST_SCORED = 32
+"""Rewards after which all groups know their units."""
+_SHORTEST_SECONDS = 2 * DAY_SECONDS
+"""Of a log that can tell hours from other changes."""
+_LEADS = 0.5
+"""Weight of the clock from which on hours are named."""
 FEW_PLAYS = 50
 """Decisions of an arm below which nothing is said of how it depends on time."""
 
@@ -82,23 +106,81 @@ class TimeStructure:
         )
 
 
+class _ClockModels:
+    """Structural models with and without a season: the likelihood of rewards under each."""
+
+    def __init__(self, events: Events, n_arms: int) -> None:
+        self._blocks, self._binary = Blocks(), bool(np.isin(events.reward, (0.0, 1.0)).all())
+        self.season, self.plain = (
+            StructuralMixture(structures_of(self._blocks, seasons), self._blocks, n_arms)
+            for seasons in (SEASONS, ((0, 0, 0),))
+        )
+        for mixture in (self.season, self.plain):
+            mixture.fit(events.reward, events.arm)
+
+    def learn(self, arm: int, reward: float, time: float, count: int) -> FloatArray:
+        """Log likelihoods of a reward with and without a season, in the units of rewards."""
+        x = self._blocks.features(time, np.empty(0))
+        scores = [
+            mixture.learn(arm, x, reward, time / HOUR_SECONDS, binary=self._binary, count=count)
+            - (0.0 if self._binary else math.log(mixture.spread))
+            for mixture in (self.season, self.plain)
+        ]
+        return np.array(scores)
+
+    def kinds(self, season: float, plain: float) -> list[float]:
+        """The weights of both groups as those of clock, nothing and drift."""
+        steady = np.array([model.persistence == 1.0 for model in self.plain.structures])
+        still = float(np.exp(self.plain.log_weights[steady]).sum())
+        return [season, plain * still, plain * (1 - still)]
+
+    def beliefs(self, season: float, plain: float) -> list[Belief]:
+        """What the structures with a season say, and what those without one amount to."""
+        said = [
+            Belief(model.words, "clock", season * float(weight))
+            for model, weight in zip(
+                self.season.structures, np.exp(self.season.log_weights), strict=True
+            )
+        ]
+        _, still, moving = self.kinds(season, plain)
+        said.append(Belief("nothing changes", "stationary", still))
+        said.append(Belief("arms deviate for hours", "discounted", moving))
+        return said
+
+
 def structure_of(
     log: Log, events: Events, *, seed: int = 0, tick: Callable[[int], None] = lambda _: None
 ) -> TimeStructure:
-    """Let the hypotheses learn the events; `tick` is told after each how many are done."""
-    without = ["network", "structural"] + ([] if events.dated else ["calendar"])
+    """Let the models learn the events; `tick` is told after each how many are done."""
     events, labels = _without_small_arms(log, events)
-    policy: Any = build_policy(("tide", {"without": without}), ProblemShape(len(labels)), seed=seed)
-    times = [None] * len(events) if events.time is None else events.time.tolist()
+    parameters, shape = TideParameters(without=("network",)), ProblemShape(len(labels))
+    patterns = Patterns(parameters, shape, Streams(seed).child("policy"))
+    times = events.time if events.dated else None
+    clock = None
+    if times is not None and float(np.ptp(times)) >= _SHORTEST_SECONDS:
+        clock = _ClockModels(events, len(labels))
+    evidence, first = np.zeros(3), np.zeros(3)
+    priors = np.log(_PRIORS) if clock is not None else np.array([0.0, -np.inf, -np.inf])
+    history = np.empty((len(events), 4))  # patterns, then the kinds of the others
     with one_blas_thread():
-        for n, (time, arm, reward) in enumerate(
-            zip(times, events.arm.tolist(), events.reward.tolist(), strict=True)
+        for n, (arm, reward) in enumerate(
+            zip(events.arm.tolist(), events.reward.tolist(), strict=True)
         ):
-            policy.learn(Event(Context(time=time), arm, reward, None))
-            while policy.upkeep():
+            count = patterns.count
+            patterns.learn(Event(Context(), arm, reward, n))
+            while patterns.upkeep():
                 pass
+            if clock is not None and times is not None:
+                scores = clock.learn(arm, reward, float(times[n]), n + 1)
+                evidence[1:] += scores * (patterns.count > count)  # else it was set aside
+            evidence[0] = patterns.evidence
+            first = evidence.copy() if n < _FIRST_SCORED else first
+            groups = priors + (evidence - first)
+            weights = np.exp(groups - np.logaddexp.reduce(groups))
+            beside = [0.0] * 3 if clock is None else clock.kinds(weights[1], weights[2])
+            history[n] = weights[0], *beside
             tick(n + 1)
-    return _read(log, events, labels, policy.explain(most=_ALL))
+    return _read(log, events, labels, patterns.explain(most=_ALL), clock, history)
 
 
 def _without_small_arms(log: Log, events: Events) -> tuple[Events, tuple[str, ...]]:
@@ -121,36 +203,55 @@ def _without_small_arms(log: Log, events: Events) -> tuple[Events, tuple[str, ..
     return kept, tuple(log.arms[arm] for arm in large)
 
 
-def _read(log: Log, events: Events, labels: tuple[str, ...], told: Explanation) -> TimeStructure:
-    length = len(events)
-    span = 0.0 if events.time is None else float(events.time[-1] - events.time[0])
+def _read(
+    log: Log,
+    events: Events,
+    labels: tuple[str, ...],
+    told: Explanation,
+    clock: _ClockModels | None,
+    history: FloatArray,
+) -> TimeStructure:
     returning = _has_returned(told)
+    share, season = float(history[-1, 0]), float(history[-1, 1])
+    beliefs = [replace(belief, weight=share * belief.weight) for belief in told.beliefs]
+    beliefs += [] if clock is None else clock.beliefs(season, 1 - share - season)
     weights = dict.fromkeys(KINDS, 0.0)
-    for belief in told.beliefs:
-        weights[_kind(belief, length, span, returning)] += belief.weight
+    for belief in beliefs:
+        weights[_kind(belief, len(events), returning)] += belief.weight
     total = sum(weights.values()) or 1.0
     shares = {kind: weight / total for kind, weight in weights.items()}
     words = _Words(log, events, labels)
-    leading = tuple((words.of(b.words), b.weight) for b in told.beliefs[:6] if b.weight >= 0.005)
     changes = [] if shares["changes"] < 0.02 else told.told.get("changes", ())
     regimes = told.told.get("regimes", ()) if shares["regimes"] >= 0.02 else ()
+    hours: tuple[HourSpan, ...] = ()
+    if clock is not None and events.time is not None and shares["clock"] >= _LEADS:
+        hours = spans(sure_week([clock.season], float(events.time[-1]), np.ones(len(labels), bool)))
+    last = len(events) - 1
     return TimeStructure(
         weights=shares,
-        leading=leading,
+        leading=_leading(beliefs, words),
         changes=tuple(words.change(one.facts) for one in changes),
         regime=words.of(regimes[0].words) if regimes else "",
-        hours=tuple(one.words(f"'{labels[one.arm]}'") for one in told.hours),
-        rows=tuple(int(events.row[min(max(int(r) - 1, 0), length - 1)]) for r in told.rounds),
-        over_time=_over_time(told, shares),
+        hours=tuple(one.words(f"'{labels[one.arm]}'") for one in hours),
+        rows=tuple(int(events.row[min(max(int(r) - 1, 0), last)]) for r in told.rounds),
+        over_time=_over_time(told, history, shares),
     )
 
 
-def _kind(belief: Belief, length: int, span: float, returning: bool) -> str:
-    """The kind of a hypothesis. A season that has not come round twice is a change or a drift so
-    far, and regimes of which none has come back are changes."""
-    kind = _KIND_OF[belief.family]
-    whole = length if kind == "rounds" else span
-    if kind in ("rounds", "clock") and belief.period and 2 * belief.period > whole:
+def _leading(beliefs: Sequence[Belief], words: _Words) -> tuple[tuple[str, float], ...]:
+    """The heaviest beliefs in words, those that say the same together."""
+    totals: dict[str, float] = {}
+    for belief in beliefs:
+        totals[belief.words] = totals.get(belief.words, 0.0) + belief.weight
+    ranked = sorted(totals.items(), key=lambda item: -item[1])[:6]
+    return tuple((words.of(said), weight) for said, weight in ranked if weight >= 0.005)
+
+
+def _kind(belief: Belief, length: int, returning: bool) -> str:
+    """The kind of a belief. A season in rounds that has not come round twice is a change or a drift
+    so far, and regimes of which none has come back are changes."""
+    kind = _KIND_OF.get(belief.family, "clock")
+    if kind == "rounds" and 2 * belief.period > length:
         return "changes" if "phases" in belief.words else "drift"
     if kind == "regimes" and not returning:
         return "changes"
@@ -162,16 +263,19 @@ def _has_returned(told: Explanation) -> bool:
     return any(np.sum(one.facts["followed_by"]) >= int(one.facts["of"]) for one in regimes)
 
 
-def _over_time(told: Explanation, shares: Mapping[str, float]) -> FloatArray:
+def _over_time(told: Explanation, history: FloatArray, shares: Mapping[str, float]) -> FloatArray:
     """Weights of kinds in past rounds; families by their kind, except in the last row, where more
     is known."""
-    made = np.zeros((len(told.rounds), len(KINDS)))
-    names = list(KINDS)
+    names, beside = list(KINDS), ("clock", "nothing", "drift")
+    past = history[np.clip(told.rounds - 1, 0, len(history) - 1)]
+    table = np.zeros((len(told.rounds), len(names)))
     for column, family in enumerate(told.families):
-        made[:, names.index(_KIND_OF[family])] += told.weights[:, column]
-    if len(made):
-        made[-1] = list(shares.values())
-    return made
+        table[:, names.index(_KIND_OF[family])] += past[:, 0] * told.weights[:, column]
+    for column, kind in enumerate(beside, 1):
+        table[:, names.index(kind)] += past[:, column]
+    if len(table):
+        table[-1] = list(shares.values())
+    return table
 
 
 class _Words:

@@ -36,6 +36,7 @@ from tidepull.types import BoolArray, IntArray
 NAMES = {
     "arm": (
         "arm", "action", "item_id", "arm_id", "action_id", "variant", "variation", "chosen", "choice", "item",
+        "banner", "offer", "creative", "treatment",
     ),
     "reward": ("reward", "click", "clicked", "conversion", "converted", "outcome", "payoff", "value"),
     "time": ("time", "timestamp", "at", "datetime", "date", "ts", "decided_at", "created_at"),

@@ -28,7 +28,9 @@ def test_decisions_of_a_log_are_its_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", ["csv", "dsjson"])
-def test_warm_start_teaches_an_agent_what_learn_from_would(format: str, tmp_path: Path) -> None:
+def test_a_log_that_was_read_teaches_an_agent_what_its_file_would(
+    format: str, tmp_path: Path
+) -> None:
     table = writing.rows(200)
     for row in table:
         row["reward"] = float(row["arm"] == "green")
@@ -39,7 +41,7 @@ def test_warm_start_teaches_an_agent_what_learn_from_would(format: str, tmp_path
         Agent.memory(arms=writing.ARMS, context=FIELDS, policy="bernoulli-ts", seed=1)
         for _ in range(2)
     ]
-    assert made[0].warm_start(logs.read(tmp_path / name)) == 200
+    assert made[0].learn_from(logs.read(tmp_path / name)) == 200
     assert made[1].learn_from(tmp_path / "plain.jsonl") == 200
     later = writing.START + 1e6
     first, second = (
@@ -50,8 +52,8 @@ def test_warm_start_teaches_an_agent_what_learn_from_would(format: str, tmp_path
     assert first.count("green") >= 18
 
 
-def test_warm_start_refuses_arms_that_the_agent_has_not_got(tmp_path: Path) -> None:
+def test_learning_from_a_log_refuses_arms_that_the_agent_has_not_got(tmp_path: Path) -> None:
     writing.csv(tmp_path / "log.csv", writing.rows())
     agent = Agent.memory(arms=["blue", "green"], context=FIELDS, policy="bernoulli-ts", seed=1)
     with pytest.raises(InputError, match="red"):
-        agent.warm_start(logs.read(tmp_path / "log.csv"))
+        agent.learn_from(logs.read(tmp_path / "log.csv"))
