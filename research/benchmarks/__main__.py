@@ -1,18 +1,33 @@
-"""Speed, side by side with rivals on one core: prints tables and puts them into
-docs/performance.md.
+"""The speed page: every part beside its rivals and the machine's own limits, in one run.
 
-python -m research.benchmarks [--quick]
+    python -m research.benchmarks [--quick] [--parts limits service ...]
+
+Prints tables and puts them into docs/performance.md, each part between its own markers. `--quick`
+measures for a short time and leaves the page as it is. Services and their load generator use all
+cores; everything else runs on one. About 10 minutes on a quiet machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
-from research.benchmarks import decision, epoch, horizon, machine
+import tidepull
+from research.benchmarks import (
+    agent_speed,
+    decision,
+    epoch,
+    horizon,
+    limits,
+    machine,
+    rounds,
+    service_load,
+    service_workers,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
@@ -25,9 +40,118 @@ def use_one_core() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-def epoch_table(turns: int) -> Table:
+def limits_part(_: bool) -> list[Table]:
+    found = limits.measure()
+    rows = [
+        ["product of two 512 by 512 matrices, float32 (BLAS)", f"{found.gflops:.0f} GFLOP/s"],
+        ["copy of 256 MB, read and written", f"{found.gigabytes:.1f} GB/s"],
+        ["sync of a page to the disk", f"{found.sync_ms:.2f} ms ({1e3 / found.sync_ms:,.0f}/s)"],
+        ["commit of a row by SQLite", f"{found.commit_ms:.2f} ms ({1e3 / found.commit_ms:,.0f}/s)"],
+    ]
+    return [("Limits of the machine, one core", ["limit", "figure"], rows)]
+
+
+def service_part(quick: bool) -> list[Table]:
+    seconds, cases = (2.0 if quick else 10.0), [(8, False), (8, True)]
+    found = {
+        policy: service_load.measured(policy, cases, seconds) for policy in service_load.POLICIES
+    }
     rows = []
-    for units in (16, 32, 64):
+    for policy, measured in found.items():
+        for row, bare in zip(measured, found["none"], strict=True):
+            rows.append(
+                [
+                    "bare framework" if policy == "none" else f"`{policy}`",
+                    str(row["batch"]),
+                    f"{row['per_second']:,.0f}",
+                    f"{row['per_second'] / bare['per_second']:.0%}",
+                    *(f"{row[part]:.1f}" for part in ("p50_ms", "p99_ms", "p99.9_ms")),
+                    f"{row['processor_us']:.0f}",
+                    f"{row['processor_us'] / bare['processor_us']:.1f}x",
+                ]
+            )
+    columns = [
+        "policy", "in a request", "decisions a second", "of the bare framework", "p50, ms", "p99, ms", "p99.9, ms",
+        "processor, µs a decision", "of the bare framework",
+    ]  # fmt: skip
+    return [("Durable decisions over HTTP, 8 connections, 5 arms, 5 fields", columns, rows)]
+
+
+def workers_part(quick: bool) -> list[Table]:
+    policies, seconds = (["bernoulli-ts"], 2.0) if quick else (["bernoulli-ts", "tide"], 8.0)
+    rows = []
+    for policy in policies:
+        found = service_workers.compare(policy, [1, 2], seconds, turns=1 if quick else 2)
+        for count, row in found.items():
+            rows.append(
+                [
+                    f"`{policy}`",
+                    str(count),
+                    f"{row['rate']:,.0f}",
+                    f"{row['rate'] / found[1]['rate']:.2f}x",
+                    f"{row['processor_us']:.0f}",
+                    f"{row['processor_us'] / found[1]['processor_us']:.2f}x",
+                ]
+            )
+    columns = ["policy", "workers", "decisions a second", "of one worker"]
+    columns += ["processor, µs a decision", "of one worker"]
+    return [("Workers, 20 agents, single decisions, 8 connections", columns, rows)]
+
+
+def libraries_part(quick: bool) -> list[Table]:
+    tables: list[Table] = []
+    for case, found in rounds.libraries(200 if quick else 1000).items():
+        first = found[0].median
+        rows = [
+            [f"`{row.policy}`", f"{row.median:.0f}", f"{row.p99:.0f}", f"{row.median / first:.1f}x"]
+            for row in found
+        ]
+        columns = ["policy", "median, µs", "99%, µs", f"of `{found[0].policy}`"]
+        tables.append((f"A round of a policy in process: {case}", columns, rows))
+    return tables
+
+
+def agent_part(quick: bool) -> list[Table]:
+    kinds = [("bernoulli-ts", 3), ("lin-ts", 3), ("tide", 3), ("tide", 10)]
+    found = [agent_speed.calls(policy, arms, 300 if quick else 3000) for policy, arms in kinds]
+    rows = [
+        [
+            f"`{policy}`, {arms} arms",
+            *(f"{row[part]:.2f}" for part in ("p50_ms", "p99_ms", "p99.9_ms")),
+            f"{row['p50_ms'] / found[0]['p50_ms']:.1f}x",
+        ]
+        for (policy, arms), row in zip(kinds, found, strict=True)
+    ]
+    columns = ["policy", "median, ms", "99%, ms", "99.9%, ms", "of `bernoulli-ts`"]
+    return [("`choose` and its `reward` in an agent in memory, 5 fields", columns, rows)]
+
+
+def growth_part(quick: bool) -> list[Table]:
+    horizons, count = ((100, 300), 100) if quick else ((100, 1000, 5000), 500)
+    rows = [
+        [what, *(f"{of[policy]:,.0f}" for policy in rounds.GROWING)]
+        for what, of in rounds.growth(count, horizons)
+    ]
+    columns = ["what grows", *(f"`{policy}`, µs" for policy in rounds.GROWING)]
+    counts = (1, 5) if quick else (1, 10, 50)
+    of_agents = [
+        [str(row.agents), f"{row.micro / 1e3:.2f}", f"{row.megabytes:.1f}"]
+        for row in rounds.agents(counts, 100 if quick else 1000)
+    ]
+    return [
+        ("A round in process, by what grows (mean; else 5 arms and 5 numbers)", columns, rows),
+        (
+            "Agents of `tide` in one process",
+            ["agents", "a decision and its reward, ms", "MB of each further agent"],
+            of_agents,
+        ),
+    ]
+
+
+def networks_part(quick: bool) -> list[Table]:
+    turns = 2 if quick else 20
+    rows = []
+    for units in (16,) if quick else (16, 32, 64):
         row = epoch.measure(units, turns)
         rows.append(
             [
@@ -42,72 +166,64 @@ def epoch_table(turns: int) -> Table:
         )
     title = f"A training epoch of the recurrent network, {epoch.ROUNDS} rounds, {epoch.INPUTS} inputs (µs a round)"
     columns = [
-        "units",
-        "tidepull",
-        "torch nn.LSTM",
-        "JAX scan",
-        "operations a round",
-        "GFLOP/s",
-        "of BLAS's GFLOP/s",
-    ]
-    return title, columns, rows
-
-
-def feedforward_table(turns: int) -> Table:
-    rows = [
-        [str(units), f"{epoch.measure_feedforward(units, turns):.2f}"] for units in (16, 32, 64)
-    ]
-    return (
-        "A training epoch of the feedforward network, 8 arms (µs a round)",
-        ["units", "tidepull"],
-        rows,
-    )
-
-
-def decision_table() -> Table:
-    rows = [
+        "units", "tidepull", "torch nn.LSTM", "JAX scan", "operations a round", "GFLOP/s", "of BLAS's GFLOP/s",
+    ]  # fmt: skip
+    decisions = [
         [f"`{row.policy}`", row.case, f"{row.median:.0f}", f"{row.p99:.0f}"]
         for policy in ("rnlps", "nlps")
         for row in (decision.measure(policy, case) for case in decision.CASES)
+        if not quick
     ]
-    return (
-        "A decision and its update between trainings (µs)",
-        ["policy", "problem", "median", "99th percentile"],
-        rows,
-    )
+    return [
+        (title, columns, rows),
+        (
+            "A decision and its update between trainings (µs)",
+            ["policy", "problem", "median", "99th percentile"],
+            decisions,
+        ),
+    ]
 
 
-def horizon_table(horizons: Sequence[int]) -> Table:
+def trials_part(quick: bool) -> list[Table]:
     rows = []
     for policy in ("rnlps", "nlps"):
-        for rounds in horizons:
-            row = horizon.measure(policy, rounds)
-            authors = horizon.AUTHORS_SECONDS if (policy, rounds) == ("rnlps", 4096) else None
+        for count in (512,) if quick else horizon.HORIZONS:
+            row = horizon.measure(policy, count)
+            authors = horizon.AUTHORS_SECONDS if (policy, count) == ("rnlps", 4096) else None
             rows.append(
                 [
                     f"`{policy}`",
-                    f"{rounds:,}",
+                    f"{count:,}",
                     f"{row.seconds:.2f}",
-                    f"{1e3 * row.seconds / rounds:.2f}",
+                    f"{1e3 * row.seconds / count:.2f}",
                     f"{row.megabytes:.0f}",
                     f"{authors / row.seconds:.0f}x" if authors else "",
                 ]
             )
     columns = [
-        "policy",
-        "rounds",
-        "seconds",
-        "ms a round",
-        "peak memory (MB)",
-        "faster than the authors' code",
-    ]
-    return "A whole trial of sinusoidal-bernoulli with the default settings", columns, rows
+        "policy", "rounds", "seconds", "ms a round", "peak memory (MB)", "faster than the authors' code",
+    ]  # fmt: skip
+    title = "A whole trial of sinusoidal-bernoulli with the default settings"
+    tables: list[Table] = [(title, columns, rows)]
+    if not quick:
+        cold, warm = horizon.starts()
+        starts = [["nothing on disk: compiles", f"{cold:.1f}"], ["kernels on disk", f"{warm:.1f}"]]
+        title = "From the start of Python to both networks ready"
+        tables.append((title, ["cache", "seconds"], starts))
+    return tables
 
 
-def start_table() -> Table:
-    cold, warm = horizon.starts()
-    rows = [["nothing on disk: compiles", f"{cold:.1f}"], ["kernels on disk", f"{warm:.1f}"]]
-    return "From the start of Python to both networks ready", ["cache", "seconds"], rows
+PARTS: dict[str, Callable[[bool], list[Table]]] = {
+    "service": service_part,
+    "workers": workers_part,
+    "limits": limits_part,
+    "libraries": libraries_part,
+    "agent": agent_part,
+    "growth": growth_part,
+    "networks": networks_part,
+    "trials": trials_part,
+}
+ALL_CORES = ("service", "workers")
 
 
 def markdown(table: Table) -> str:
@@ -124,7 +240,7 @@ def show(table: Table) -> Table:
     pretty = RichTable(*columns, title=title)
     for row in rows:
         pretty.add_row(*(cell.replace("`", "") for cell in row))
-    Console(width=120).print(pretty)
+    Console(width=140).print(pretty)
     return table
 
 
@@ -132,26 +248,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="fewer turns, short horizons, page untouched"
-    )
-    quick = parser.parse_args().quick
-    use_one_core()
+    parser.add_argument("--quick", action="store_true", help="short, and the page stays as it is")
+    parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=list(PARTS))
+    given = parser.parse_args()
     print(machine.describe())
-    turns, horizons = (2, (512, 1024)) if quick else (20, horizon.HORIZONS)
-    tables = [
-        show(epoch_table(turns)),
-        show(feedforward_table(turns)),
-        show(decision_table()),
-        show(horizon_table(horizons)),
-        show(start_table()),
-    ]
-    if not quick:
-        from research.benchmarks.regret_rows import write_between
+    tidepull.warm_up(lambda: print("compiling kernels"))
+    for name in sorted(given.parts, key=lambda part: list(PARTS).index(part)):
+        if name not in ALL_CORES:
+            use_one_core()
+        started = time.monotonic()
+        tables = [show(table) for table in PARTS[name](given.quick)]
+        print(f"{name}: {time.monotonic() - started:.0f} s", flush=True)
+        if not given.quick:
+            write(name, tables)
 
-        where = f"`make bench`, {date.today()}: {machine.describe()}."
-        write_between(PAGE, "speed", "\n\n".join([where, *map(markdown, tables)]))
-        print(f"written to {PAGE.relative_to(Path.cwd())}")
+
+def write(name: str, tables: Sequence[Table]) -> None:
+    """A part of the page, with where and when it was measured."""
+    from research.benchmarks.regret_rows import write_between
+
+    where = f"`python -m research.benchmarks --parts {name}`, {date.today()}: {machine.describe()}."
+    write_between(PAGE, f"speed {name}", "\n\n".join([where, *map(markdown, tables)]))
 
 
 if __name__ == "__main__":

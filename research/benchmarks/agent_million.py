@@ -8,7 +8,7 @@ Half are decisions, half their rewards, a hundred of each to a commit, as a serv
 has them; upkeep is done after every reward and counted. Cost is processor time of the calling
 thread, so that neighbours and the disk count little. Writes to research/results/agent_million.csv
 as it goes, a row for each twentieth, in place of those of the same policy; `draw` makes
-docs/figures/agent_million.svg of it.
+research/lab/figures/agent_million.svg of it.
 """
 
 from __future__ import annotations
@@ -160,7 +160,9 @@ def draw() -> None:
         axes.set_ylim(bottom=0)
         axes.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g} m" if x else "0")
     panels[0].legend(frameon=False)
-    figure.savefig(ROOT / "docs" / "figures" / "agent_million.svg", metadata={"Date": None})
+    figure.savefig(
+        ROOT / "research" / "lab" / "figures" / "agent_million.svg", metadata={"Date": None}
+    )
     plt.close(figure)
 
 

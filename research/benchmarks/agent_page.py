@@ -1,4 +1,4 @@
-"""What the agent's benchmarks measured, as tables in docs/agent.md.
+"""What the agent's benchmarks measured, as tables in research/lab/agent.md.
 
 python -m research.benchmarks.agent_page
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "agent.md"
+PAGE = ROOT / "research" / "lab" / "agent.md"
 BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
 OTHERS = ("A/B test", "Thompson sampling", "best window", "clairvoyant")
 
@@ -156,13 +156,16 @@ def lift() -> str:
         name: np.mean([row[name] == "True" for row in rows])
         for name in ("always_all", "fixed_all", "fixed_last")
     }
+    widths = [
+        np.median([float(row[name]) for row in rows]) for name in ("always_width", "fixed_width")
+    ]
     wider = np.median([float(row["always_width"]) / float(row["fixed_width"]) for row in rows])
     return (
         f"**`lift()`** in {len(rows)} other shops, looked at every day for six weeks: the confidence "
         f"sequence covers the true gain so far at all looks in {shares['always_all']:.1%} of them, "
         f"the fixed-time interval in {shares['fixed_all']:.1%}, and at the last look alone in "
         f"{shares['fixed_last']:.1%}. The sequence is {wider:.2f} times as wide at the last look "
-        "(median).\n"
+        f"(median; {widths[0]:.3f} and {widths[1]:.3f} reward a decision).\n"
     )
 
 

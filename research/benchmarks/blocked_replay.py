@@ -9,7 +9,7 @@ when it comes, or with every reward one in `behind` hypotheses learns the latest
 with its blocks staying in the first-level cache. The two take turns; processor time a reward, the
 median over stretches of 64. Nobody is left out: this is the most that sleeping and exact replay
 could gain. Also told: how many arms were played in 16 rounds, that is how many blocks of a cell are
-touched. Prints the table of docs/performance.md.
+touched. Prints the table of research/lab/performance_tide.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidepull._internal.system import one_blas_thread
 from tidepull.policies import build_policy
 from tidepull.tide.models import kernels
 from tidepull.tide.models.algebra import compiled
-from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Window
 from tidepull.tide.models.kernels import MAX_WIDTH, Bank, observe_one
 from tidepull.tide.patterns import Patterns
@@ -66,7 +66,7 @@ def follow(
             )  # fmt: skip
 
 
-def played(world: str, rounds: int) -> tuple[HypothesisBank, Window, bool]:
+def played(world: str, rounds: int) -> tuple[ModelBank, Window, bool]:
     """The bank after so many rounds, and what it saw in `_REWARDS` more."""
     shape, see = WORLDS[world]
     learner, rng = build_policy("tide", shape, seed=0), np.random.default_rng(0)
@@ -85,7 +85,7 @@ def played(world: str, rounds: int) -> tuple[HypothesisBank, Window, bool]:
     return bank, tide._recent.window(units, rounds), units.binary
 
 
-def at_once(bank: HypothesisBank, window: Window, binary: bool) -> list[float]:
+def finish_counted(bank: ModelBank, window: Window, binary: bool) -> list[float]:
     """Seconds of each reward where everybody learns it when it comes."""
     spent, scores = [], np.empty(bank.size)
     for t, notes, arm, x, y in zip(*window, strict=True):
@@ -95,7 +95,7 @@ def at_once(bank: HypothesisBank, window: Window, binary: bool) -> list[float]:
     return spent
 
 
-def in_blocks(bank: HypothesisBank, window: Window, binary: bool, behind: int) -> list[float]:
+def in_blocks(bank: ModelBank, window: Window, binary: bool, behind: int) -> list[float]:
     """The same where one in `behind` learns the latest `behind` of them."""
     spent, rewards = [], len(window.t)
     scores, active = np.empty((rewards, bank.size)), np.flatnonzero(bank.arrays.active)
@@ -117,7 +117,7 @@ def line(world: str, rounds: int, lags: list[int]) -> str:
     spent: dict[int, list[float]] = {lag: [] for lag in (0, *lags)}
     for repeat in range(_REPEATS):
         one = bank.twin()
-        now = {0: at_once(one, window, binary)}
+        now = {0: finish_counted(one, window, binary)}
         for lag in lags:
             two = bank.twin()
             now[lag] = in_blocks(two, window, binary, lag)

@@ -9,7 +9,7 @@ after its decision, and what has not come within `reward_within` is a 0. `hours`
 of two hours, clicks after ten minutes on average. `week`: seven days, a window of seven days,
 clicks after five minutes on average (exponential delays). Earned is the sum of the click rates of
 the chosen arms. Writes to research/results/censored_rewards.csv,
-and goes on where it stopped; the table is in docs/agent.md.
+and goes on where it stopped; the table is in research/lab/agent.md.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ def run(out: Path, first: int, stop: int, worlds: list[str], policies: list[str]
 
 def table(out: Path) -> str:
     """Clicks in 100 visits, and shares of what is earned with rewards at once."""
-    cells: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    cells: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
     with out.open() as file:
         for row in csv.DictReader(file):
             share = 9.0 * float(row["earned"]) / float(row["best"])
-            cells[row["world"], row["policy"], row["rewards"]].append(share)
+            cells[row["world"], row["policy"], row["rewards"]][row["seed"]] = share
     lines = [
         "| world | policy | at once | late | late / its own at once | late / `bernoulli-ts` at once "
         "(least) | seeds |",
@@ -98,8 +98,9 @@ def table(out: Path) -> str:
     ]
     for (world, policy, rewards), values in cells.items():
         if rewards == "late" and (world, "bernoulli-ts", "at once") in cells:
-            late, own = np.array(values), np.array(cells[world, policy, "at once"])
-            sampled = np.array(cells[world, "bernoulli-ts", "at once"])
+            pairs = (cells[world, policy, "at once"], cells[world, "bernoulli-ts", "at once"])
+            late = np.array(list(values.values()))
+            own, sampled = (np.array([other[seed] for seed in values]) for other in pairs)
             lines.append(
                 f"| `{world}` | `{policy}` | {own.mean():.2f} | {late.mean():.2f} "
                 f"| {late.sum() / own.sum():.3f} | {late.sum() / sampled.sum():.3f} "

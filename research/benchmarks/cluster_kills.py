@@ -3,7 +3,7 @@ and the ledgers are audited each time.
 
     python -m research.benchmarks.cluster_kills [--kills 50] [--on processes|ray] [--how kill|pause]
     [--policy bernoulli-ts] python -m research.benchmarks.cluster_kills --table        # only write
-    the table into docs/cluster.md
+    the table into research/lab/service.md
 
 Callers make named decisions and pay rewards, at any shard; what is not answered with 200 is sent
 again, to the next shard, with the same id, until it is. A shard is killed (on Ray: the whole
@@ -195,7 +195,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     if given.table:
-        write_between(ROOT / "docs" / "cluster.md", "cluster-kills", table())
+        write_between(ROOT / "research" / "lab" / "service.md", "cluster-kills", table())
         return
     if given.how == "pause" and given.on == "ray":
         parser.error("only processes can be paused: leave --on out")
@@ -206,7 +206,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         play = on_processes if given.on == "processes" else on_ray
         play(stack, server, folder, given)
-    write_between(ROOT / "docs" / "cluster.md", "cluster-kills", table())
+    write_between(ROOT / "research" / "lab" / "service.md", "cluster-kills", table())
 
 
 def keep(given: Any, kill: int, gap: float, callers: Callers, db: str) -> None:

@@ -1,7 +1,7 @@
 """D-(Lin)UCB and SW-(Lin)UCB beside the paper's rows.
 
 python -m research.benchmarks.conventional_rows [--jobs 2]    run, and print the tables
-python -m research.benchmarks.conventional_rows --write       also put them into docs/policies.md
+python -m research.benchmarks.conventional_rows --write       also put them into research/lab/policies.md
 
 Without contexts the discount or window is the best of the paper's grid of ten, by mean reward over
 2,048 rounds on seeds 100 to 104; the linear ones follow from the variation budget. Then each
@@ -32,7 +32,7 @@ from tidepull.problems import build_problem, shape_of
 from tidepull.protocols import HasVariationBudget
 from tidepull.reporting.published import REGRET, Reported
 
-PAGE = Path(__file__).parents[2] / "docs" / "policies.md"
+PAGE = Path(__file__).parents[2] / "research" / "lab" / "policies.md"
 BEGIN, END = "<!-- conventional-rows: begin -->", "<!-- conventional-rows: end -->"
 HORIZON, SEARCH_HORIZON = 4096, 2048
 SEEDS, SEARCH_SEEDS = range(10), range(100, 105)

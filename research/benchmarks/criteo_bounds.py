@@ -3,7 +3,7 @@ has.
 
 python -m research.benchmarks.criteo_bounds [--seeds 10] [--problem criteo-partial-flip] [--jobs 2]
     run what research/results/criteo_bounds.csv lacks, print the table, and put it into
-    docs/criteo.md
+    research/lab/criteo.md
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def main() -> None:
     )
     text = f"{provenance(command, rows, options.jobs)}\n\n{table(rows, problems)}"
     print(text)
-    write_between(ROOT / "docs" / "criteo.md", "criteo-bounds", text)
+    write_between(ROOT / "research" / "lab" / "criteo.md", "criteo-bounds", text)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 hours of the day each, else .1. 4,000 visits, 215 a day; rewards at once; no control group. Regret
 is the sum of what the best arm's rate has more than the chosen one's. Both agents of a pair meet
 the same visits and luck. Writes to research/results/floor_cost.csv,
-and goes on where it stopped; the figures are in docs/agent.md.
+and goes on where it stopped; the figures are in research/lab/agent.md.
 """
 
 from __future__ import annotations

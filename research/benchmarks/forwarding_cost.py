@@ -5,7 +5,7 @@ other shard.
 
 Two shards on one PostgreSQL database with full sync, `bernoulli-ts`, single decisions; shards,
 database and generator share the machine. Writes research/results/forwarding_cost.csv and the table
-of docs/cluster.md.
+of research/lab/service.md.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> None:
         writer = csv.DictWriter(handle, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    write_between(ROOT / "docs" / "cluster.md", "forwarding-cost", table(rows))
+    write_between(ROOT / "research" / "lab" / "service.md", "forwarding-cost", table(rows))
 
 
 def measured(server: Any, folder: Path, seconds: float) -> list[dict[str, Any]]:

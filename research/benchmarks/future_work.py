@@ -2,7 +2,7 @@
 
     python -m research.benchmarks.future_work [--jobs 2]
 
-Runs what research/results/future_work.csv lacks, prints the table, and puts it into docs/neural.md.
+Runs what research/results/future_work.csv lacks, prints the table, and puts it into research/lab/neural.md.
 
 Variants whose relative regret is below 0.9 are then played on ten fresh seeds, since the best of
 many is partly luck.
@@ -119,7 +119,7 @@ def main() -> None:
         f"{FRESH_SEEDS[-1]}:\n\n{table(again, promising)}"
     )
     print(text)
-    write_between(ROOT / "docs" / "neural.md", "future-work", text)
+    write_between(ROOT / "research" / "lab" / "neural.md", "future-work", text)
 
 
 if __name__ == "__main__":

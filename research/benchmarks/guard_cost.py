@@ -4,7 +4,7 @@ python -m research.benchmarks.guard_cost --before PATH [--write]
 
 PATH is the `src` of a checkout of the earlier version. Two processes, one for each version, play
 short blocks of rounds in turns; the fastest block of each counts, so that what else the machine
-does is left out. `--write` puts the table into docs/performance.md.
+does is left out. `--write` puts the table into research/lab/performance_tide.md.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def main() -> None:
     )
     parser.add_argument("--turns", type=int, default=TURNS, help="turns of each version")
     parser.add_argument(
-        "--write", action="store_true", help="put the table into docs/performance.md"
+        "--write", action="store_true", help="put the table into research/lab/performance_tide.md"
     )
     options = parser.parse_args()
     text = table(options.before, options.turns)
@@ -116,7 +116,9 @@ def main() -> None:
         from research.benchmarks.regret_rows import write_between
 
         where = f"`python -m research.benchmarks.guard_cost`, {date.today()}: {machine.describe()}."
-        write_between(ROOT / "docs" / "performance.md", "guard", f"{where}\n\n{text}")
+        write_between(
+            ROOT / "research" / "lab" / "performance_tide.md", "guard", f"{where}\n\n{text}"
+        )
 
 
 if __name__ == "__main__":

@@ -4,10 +4,13 @@ starts."""
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+
+from research.benchmarks.regret_rows import ROOT
 
 HORIZONS = (512, 1024, 2048, 4096, 8192, 16384)
 AUTHORS_SECONDS = 1073.0
@@ -26,10 +29,11 @@ print(cpu, int(peak) / 1024, trial.regret[-1])
 """
 
 _START = """
-import time
-from tidepull.encoders import warm_up
+import resource, time
+from tidepull import warm_up
 compiled = warm_up()
-print(time.process_time(), int(compiled))
+others = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(time.process_time() + others.ru_utime + others.ru_stime, int(compiled))
 """
 
 
@@ -53,15 +57,17 @@ def measure(policy: str, horizon: int) -> TrialRow:
 def starts() -> tuple[float, float]:
     """Seconds from the start of Python to every kernel ready: with an empty cache on disk, with a
     full one."""
-    with tempfile.TemporaryDirectory() as cache:
-        (cold, compiled), (warm, again) = (_run(_START, cache=cache) for _ in range(2))
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "src", f"{folder}/src", ignore=shutil.ignore_patterns("__pycache__"))
+        environment = {"PYTHONPATH": f"{folder}/src", "TIDEPULL_CACHE": f"{folder}/kernels"}
+        (cold, compiled), (warm, again) = (_run(_START, **environment) for _ in range(2))
     if not compiled or again:
         raise RuntimeError("the kernels were not compiled once and then found on disk")
     return cold, warm
 
 
-def _run(script: str, *arguments: str, cache: str | None = None) -> list[float]:
-    environment = {**os.environ, **({"NUMBA_CACHE_DIR": cache} if cache else {})}
+def _run(script: str, *arguments: str, **given: str) -> list[float]:
+    environment = {**os.environ, **given}
     command = [sys.executable, "-c", script, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return [float(number) for number in done.stdout.split()]

@@ -3,7 +3,7 @@
     python -m research.benchmarks.initialisation [--jobs 2]
 
 Runs what research/results/initialisation.csv lacks, prints the table, and puts it into
-docs/neural.md.
+research/lab/neural.md.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def main() -> None:
     rows = run_missing(specs(), RESULTS, options.jobs, fresh=options.fresh)
     text = f"{provenance('python -m research.benchmarks.initialisation', rows, options.jobs)}\n\n{table(rows)}"
     print(text)
-    write_between(ROOT / "docs" / "neural.md", "initialisation", text)
+    write_between(ROOT / "research" / "lab" / "neural.md", "initialisation", text)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
     research/results/late_rewards.csv] python -m research.benchmarks.late_rewards table
 
 The first resumes: trials that are in the file already are not run again. The second prints the
-table of docs/tide.md.
+table of research/lab/tide.md.
 """
 
 from __future__ import annotations

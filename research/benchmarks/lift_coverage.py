@@ -7,7 +7,7 @@ context, a policy that finds the better arms as days go by, and a control group.
 traffic, share of the control, rate and kind of rewards (clicks or money), and whether subjects come
 back. A look is the gain by all decisions up to the end of a day; the truth is the mean of the
 expected gain of the same decisions. Writes research/results/lift_coverage.csv, shop by shop; the table is
-in docs/agent.md.
+in research/lab/agent.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     TIDEPULL_DATA=... python -m research.benchmarks.log_open_bandit
 
 The sample has a log of 10,000 decisions by lot and one by Bernoulli Thompson sampling, of the same
-week, for two campaigns. Prints the table of `docs/logs.md`, and whether every interval contains
+week, for two campaigns. Prints the table of `research/lab/logs.md`, and whether every interval contains
 what the other log shows.
 """
 

@@ -29,7 +29,7 @@ import numpy as np
 AT_ONCE = 200_000
 COLUMNS = ("kind", "work", "rows", "megabytes", "cpu_seconds", "peak_megabytes")
 WORKS = ("read", "diagnose", "backtest")
-FIGURE = Path(__file__).parents[2] / "docs" / "figures" / "log_cost.svg"
+FIGURE = Path(__file__).parents[2] / "research" / "lab" / "figures" / "log_cost.svg"
 
 
 def write(path: Path, kind: str, rows: int) -> None:

@@ -12,7 +12,9 @@ import numpy as np
 import tidepull
 from research.benchmarks.timing import best_of
 
-PACKAGES = ("numpy", "scipy", "numba", "torch", "jax", "optax")
+PACKAGES = (
+    "numpy", "scipy", "numba", "torch", "jax", "optax", "vowpalwabbit", "river", "mabwiser", "uvicorn",
+)  # fmt: skip
 
 
 def describe() -> str:

@@ -7,7 +7,7 @@ at first?
 Eight arms pay 0 or 1: chances swing with a period of 37.3 rounds, or two sets of chances take turns
 every 64 rounds. A row for every 10,000 rounds (research/results/million_WORLD.csv): processor time
 of `choose`, `learn` and `upkeep` together, resident memory, and regret (the best arm's chance minus
-that of the arm played). Numerical warnings are errors. `draw` makes docs/figures/million.png.
+that of the arm played). Numerical warnings are errors. `draw` makes research/lab/figures/million.png.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 PERIOD, STAY, ARMS, STRETCH = 37.3, 64, 8, 10_000
 WORLDS = ("swings", "flips")
 OUT = "research/results/million_{}.csv"
-FIGURE = Path("docs/figures/million.png")
+FIGURE = Path("research/lab/figures/million.png")
 FIELDS = ("rounds", "ms_a_round", "resident_mb", "regret", "explanation", "machine")
 
 

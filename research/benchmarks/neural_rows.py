@@ -2,7 +2,7 @@
 
     python -m research.benchmarks.neural_rows [--jobs 2]
 
-Runs what research/results/neural_rows.csv lacks, prints the table, and puts it into docs/neural.md.
+Runs what research/results/neural_rows.csv lacks, prints the table, and puts it into research/lab/neural.md.
 
 Where the ten trials differ from the paper by more than two standard errors, thirty others are
 played, to tell a difference from chance.
@@ -83,7 +83,7 @@ def main() -> None:
             f"\n\nWhere that is more than two standard errors, on {seeds}:\n\n{table(more, far)}"
         )
     print(text)
-    write_between(ROOT / "docs" / "neural.md", "neural-rows", text)
+    write_between(ROOT / "research" / "lab" / "neural.md", "neural-rows", text)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Play `random` on every problem and hold its regret against the analytic value.
 
 python -m research.benchmarks.random_regret            check, and print the table
-python -m research.benchmarks.random_regret --write    also put it into docs/problems.md
+python -m research.benchmarks.random_regret --write    also put it into research/lab/problems.md
 
 Exit code 1 when a problem differs by more than four standard errors.
 """
@@ -24,7 +24,7 @@ from tidepull.experiments.loop import run_trial
 from tidepull.problems import build_problem, problems
 
 OTHERS = ("random-world", "from-log")  # every number is another world, and so is every log
-PAGE = Path(__file__).parents[2] / "docs" / "problems.md"
+PAGE = Path(__file__).parents[2] / "research" / "lab" / "problems.md"
 BEGIN, END = "<!-- random-regret: begin -->", "<!-- random-regret: end -->"
 LIMIT = 4.0
 

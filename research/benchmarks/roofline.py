@@ -77,8 +77,8 @@ def parts() -> dict[str, Callable[[], object]]:
     n, w, g, s = len(rows), network.weights, network.gradient, network._workspace
     G, DZ, DH, U = s.G[:n], s.DZ[:n], s.DH[:n], s.U[:n]
     return {
-        "forward": lambda: network._forward(G, network._recurrent, s.H, s.C, s.TC),
-        "backward": lambda: network._backward(
+        "forward": lambda: network._recurrence[0](G, network._recurrent, s.H, s.C, s.TC),
+        "backward": lambda: network._recurrence[1](
             G, network._transposed, s.C[:n], s.TC[:n], DH, network._window
         ),
         "gates of the inputs": lambda: network._pair.forward(rows, G),

@@ -3,7 +3,7 @@ research/results/rivals.csv.
 
     python -m research.benchmarks.searched_rivals [--write]
 
-How the file came about is said in docs/policies.md; `--write` puts the tables into that page and
+How the file came about is said in research/lab/policies.md; `--write` puts the tables into that page and
 into research/lab/tide.md. The best conventional policy of a row is the one that earned most in the
 search (research/results/search_rivals.csv), never the one that did best on the report seeds.
 """
@@ -27,7 +27,7 @@ TRIALS, SEARCH = (
     ROOT / "research" / "results" / "search_rivals.csv",
 )
 ROWS = ROOT / "research" / "results" / "tide_rows.csv"
-PAGE, LAB = ROOT / "docs" / "policies.md", ROOT / "research" / "lab" / "tide.md"
+PAGE, LAB = ROOT / "research" / "lab" / "policies.md", ROOT / "research" / "lab" / "tide.md"
 PUBLISHED, SEARCHED = "-published", "-best"
 REPORT, FRESH = range(10), range(20140, 20150)
 VARIED = ("discount", "window", "xi", "exploration")
@@ -133,7 +133,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--write", action="store_true", help="into docs/policies.md and research/lab/tide.md"
+        "--write",
+        action="store_true",
+        help="into research/lab/policies.md and research/lab/tide.md",
     )
     given = parser.parse_args()
     regrets, settings = load()

@@ -8,7 +8,7 @@ app.
 Both applications are called in process (ASGI, no sockets), with an agent that answers at once.
 Litestar has a guard, a path parameter and a typed body; the service has its tokens, limits,
 metrics, access log and security headers as well. Prints microseconds a request, five times 3,000
-requests. Figures: docs/architecture.md.
+requests. Figures: research/lab/design.md.
 """
 
 from __future__ import annotations

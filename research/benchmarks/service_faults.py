@@ -10,7 +10,7 @@ answers some calls of fdatasync and fsync with EIO (needs `strace` and the right
 of the service, or those of the PostgreSQL server, which then crashes and recovers. `statements`:
 PostgreSQL refuses every fifth insert of records, as if its disk were full. Then the service is
 killed (SIGKILL), and every answer is compared with the ledger. Appends to
-research/results/service_faults.csv; `--table` writes what that says into docs/service.md. `--code`
+research/results/service_faults.csv; `--table` writes what that says into research/lab/service.md. `--code`
 labels rows of other code.
 """
 
@@ -380,11 +380,11 @@ def main() -> None:
     )
     parser.add_argument("--code", default=HERE, help="what the rows are labelled with")
     parser.add_argument(
-        "--table", action="store_true", help="only write the table of docs/service.md"
+        "--table", action="store_true", help="only write the table of research/lab/service.md"
     )
     given = parser.parse_args()
     if given.table:
-        write_between(ROOT / "docs" / "service.md", "faults", table())
+        write_between(ROOT / "research" / "lab" / "service.md", "faults", table())
         return
     if given.fail == "statements" and given.ledger != "postgres":
         parser.error("only statements of PostgreSQL can be made to fail: use --ledger postgres")

@@ -7,7 +7,7 @@ time.
 Six connections make named decisions, repeat some of them, and pay rewards. What was answered must
 be in the ledger as it was answered, once, behind all that was answered before it was asked for;
 whatever is repeated after the restart gets the same answer. Writes
-research/results/service_kills_LEDGER.csv; `--table` writes what they say into docs/service.md.
+research/results/service_kills_LEDGER.csv; `--table` writes what they say into research/lab/service.md.
 """
 
 from __future__ import annotations
@@ -231,11 +231,13 @@ def main() -> None:
     parser.add_argument("--policy", default="bernoulli-ts")
     parser.add_argument("--ledger", choices=LEDGERS, default="sqlite")
     parser.add_argument(
-        "--table", action="store_true", help="write the table of docs/service.md, kill nothing"
+        "--table",
+        action="store_true",
+        help="write the table of research/lab/service.md, kill nothing",
     )
     given = parser.parse_args()
     if given.table:
-        write_between(ROOT / "docs" / "service.md", "kills", "\n".join(table()))
+        write_between(ROOT / "research" / "lab" / "service.md", "kills", "\n".join(table()))
     else:
         run(given.kills, given.policy, given.ledger)
 

@@ -7,7 +7,7 @@ Server and generator are two processes of one machine; every commit is synced. T
 1, 8 or 32 connections busy with single decisions or batches of 50, and sends every reward a little
 later, so that upkeep runs. In the same run the bare framework does the same without a policy: it
 parses the same bodies and commits rows of the same size, one transaction for each turn of the loop.
-Writes research/results/service_load.csv; `--table` writes what it says into docs/service.md.
+Writes research/results/service_load.csv; `--table` writes what it says into research/lab/service.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy as np
 
 from research.benchmarks.machine import describe
 from research.benchmarks.regret_rows import ROOT, write_between
-from research.benchmarks.wire import Connection, loaded, request
+from research.benchmarks.wire import Connection, loaded, ready, request
 
 OUT = ROOT / "research" / "results" / "service_load.csv"
 FIELDS = {
@@ -103,7 +103,7 @@ def server(folder: str, pipe: Any, bare: bool) -> None:
         ws="none",
         proxy_headers=False,
     )
-    running = Server(config, pipe.send)
+    running = Server(config, pipe.send, None if bare else app.service)
 
     def answer() -> None:
         while True:
@@ -119,6 +119,7 @@ def real_app(folder: str, spent: Spent) -> Any:
     """The service, with a watch on its parts."""
     from tidepull.agent.served import ServedAgent
     from tidepull.service import app as door
+    from tidepull.service.auth import Limits
     from tidepull.service.operations import Operation
     from tidepull.service.server import ServerConfig, prepare
 
@@ -128,7 +129,9 @@ def real_app(folder: str, spent: Spent) -> Any:
     ServedAgent.slice = spent.timed("upkeep", ServedAgent.slice)  # type: ignore[method-assign]
     Operation.read = spent.timed("json", Operation.read)  # type: ignore[method-assign]
     door.msgspec.json.encode = spent.timed("json", door.msgspec.json.encode)  # type: ignore[attr-defined]
-    return prepare(ServerConfig(folder, insecure=True, log=Path(folder) / "access.jsonl"))
+    log = Path(folder) / "access.jsonl"
+    limits = Limits(requests=1e9, address_requests=1e9)  # every item of a batch counts
+    return prepare(ServerConfig(folder, insecure=True, log=log, warm=True, limits=limits))
 
 
 def bare_app(folder: Path, spent: Spent) -> Any:
@@ -252,6 +255,7 @@ def measured(policy: str, cases: list[tuple[int, bool]], seconds: float) -> list
         process.start()
         port = int(here.recv().rsplit(":", 1)[1])
         if not bare:
+            asyncio.run(ready(port))
             asyncio.run(make_agent(port, policy))
         for connections, batch in cases:
             asyncio.run(
@@ -387,11 +391,13 @@ def main() -> None:
     )
     parser.add_argument("--policies", nargs="*", default=POLICIES)
     parser.add_argument(
-        "--table", action="store_true", help="write the table of docs/service.md, load nothing"
+        "--table",
+        action="store_true",
+        help="write the table of research/lab/service.md, load nothing",
     )
     given = parser.parse_args()
     if given.table:
-        write_between(ROOT / "docs" / "service.md", "load", table())
+        write_between(ROOT / "research" / "lab" / "service.md", "load", table())
         return
     cases = (
         [(8, False), (8, True)]

@@ -14,7 +14,7 @@ little of the server, so its own share is kept too: `processor_ms` that it used 
 its reward, upkeep and looks), and `waited_s`, the seconds in a minute that it could have run and
 had no core. With `--changes`, every two seconds an agent is exported and gets two more arms, and an
 agent of an earlier release is opened. Writes research/results/service_soak.csv (with `--changes`
-service_soak_changes.csv); `--table` writes docs/figures/service_soak.svg and docs/service.md.
+service_soak_changes.csv); `--table` writes research/lab/figures/service_soak.svg and research/lab/service.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from research.benchmarks.wire import Connection, request
 OUT = ROOT / "research" / "results" / "service_soak.csv"
 CHANGES = ROOT / "research" / "results" / "service_soak_changes.csv"
 CHANGE, CHANGE_INTERVAL = ("export", "growth", "upgrade"), 2.0
-FIGURE = ROOT / "docs" / "figures" / "service_soak.svg"
+FIGURE = ROOT / "research" / "lab" / "figures" / "service_soak.svg"
 LOOKS = ("state", "explain", "lift", "history", "heatmap", "waiting")
 FIELDS = {"device": ["phone", "desktop"], "age": "number", "member": "boolean"}
 BATCH, STILL = 20, 0.5
@@ -168,7 +168,7 @@ class Soak:
             )
             if status == 200:
                 break
-            if status != 503 or "is being made anew" not in answer["detail"]:
+            if status != 503 or "is being rebuilt" not in answer["detail"]:
                 self.errors += 1
                 print("upgrade", status, answer, flush=True)
                 return
@@ -275,10 +275,13 @@ def changes_table() -> str:
     total, errors = sum(row["decisions"] for row in rows), sum(row["errors"] for row in rows)
     used = float(np.nanmedian([row["processor_ms"] for row in rows]))
     without = float(np.nanmedian([row["waited_s"] for row in rows]))
+    half, most = ([row[f"decision_{p}_ms"] for row in rows] for p in ("p50", "p99"))
     return (
         f"{len(rows)} minutes, {total:,.0f} decisions, {counts['exports']:.0f} exports, "
         f"{counts['growths']:.0f} new arms, {counts['upgrades']:.0f} agents rebuilt, "
-        f"{errors:.0f} errors; {used:.2f} ms of processor time for a decision with all of that. "
+        f"{errors:.0f} errors. A decision takes {np.median(half):.1f} ms in the middle and "
+        f"{np.median(most):.0f} ms at the 99th percentile of a usual minute ({max(most):.0f} of the "
+        f"worst), and {used:.2f} ms of processor time with all of that. "
         f"In a minute the loop could have run for {without:.0f} s and had no core. {said.partition(';')[0]}."
     )
 
@@ -358,14 +361,16 @@ def main() -> None:
         "--changes", action="store_true", help="also export, add arms, and upgrade agents"
     )
     parser.add_argument(
-        "--table", action="store_true", help="write the table of docs/service.md, load nothing"
+        "--table",
+        action="store_true",
+        help="write the table of research/lab/service.md, load nothing",
     )
     given = parser.parse_args()
     if given.table:
         if given.changes:
-            write_between(ROOT / "docs" / "service.md", "changes", changes_table())
+            write_between(ROOT / "research" / "lab" / "service.md", "changes", changes_table())
         else:
-            write_between(ROOT / "docs" / "service.md", "soak", table())
+            write_between(ROOT / "research" / "lab" / "service.md", "soak", table())
         return
     soaked(given.agents, given.rate, given.minutes, given.changes)
 

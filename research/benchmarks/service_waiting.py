@@ -7,7 +7,7 @@ Every 50 ms `/healthz` and a decision of another agent are asked for, and beside
 does nothing, which shows what the machine adds. Meanwhile a lock is held, a file or a pipe does not
 answer, clients neither send nor read, or an agent replays its ledger (arms, rollback, export,
 another release). Writes research/results/service_waiting.csv; `--table` writes what that says into
-docs/service.md.
+research/lab/service.md.
 """
 
 from __future__ import annotations
@@ -545,7 +545,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="only write the table of the manual")
     given = parser.parse_args()
     if given.table:
-        write_between(ROOT / "docs" / "service.md", "waiting", table())
+        write_between(ROOT / "research" / "lab" / "service.md", "waiting", table())
         return
     rows = run(given.ledger, given.seconds, given.decisions, given.policy, given.only)
     if not given.only:

@@ -1,6 +1,6 @@
 """How large the snapshots of the default networks are after 4,096 rounds, and how long they take.
 
-python -m research.benchmarks.snapshot_size    print the table, and put it into docs/neural.md
+python -m research.benchmarks.snapshot_size    print the table, and put it into research/lab/neural.md
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
     lines += [measure(id, problem) for id in ("rnlps", "nlps") for problem in PROBLEMS]
     text = "\n".join(lines)
     print(text)
-    write_between(ROOT / "docs" / "neural.md", "snapshot-size", text)
+    write_between(ROOT / "research" / "lab" / "neural.md", "snapshot-size", text)
 
 
 if __name__ == "__main__":

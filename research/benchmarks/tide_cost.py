@@ -17,17 +17,17 @@ from pathlib import Path
 import numpy as np
 
 from tidepull.experiments.loop import run_trial
-from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Layout
-from tidepull.tide.models.fourier import Fourier
+from tidepull.tide.models.linear import fourier
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import blank
 
 
 def bank_round(n: int, rounds: int) -> tuple[float, float]:
     """Median and 99th percentile of milliseconds per round with n hypotheses."""
-    specs = [Fourier(3.0 * 1.01**i, 1.0 if i % 2 else 0.99).spec() for i in range(n)]
-    bank = HypothesisBank(Layout(8, 1, False), [[spec] for spec in specs], NoisePrior())
+    specs = [fourier(3.0 * 1.01**i, 1.0 if i % 2 else 0.99) for i in range(n)]
+    bank = ModelBank(Layout(8, 1, False), [[spec] for spec in specs], NoisePrior())
     for m, spec in enumerate(specs):
         bank.assign(m, spec)
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ Five worlds of a kind, two seeds each, 1,024 rounds, worlds from 66,000 on. Each
 family is paired with that of the whole on the same world and seed. A cell is the mean of (regret
 without it - regret of the whole) over random's regret: positive where the family pays. Its standard
 error is that over worlds, whose two trials count as one, and it is bold where it lies beyond two of
-them. A family that has no hypothesis in a world (those of the clock where no time is given, hidden
+them. A family that has no model in a world (structural ones where no time is given, hidden
 states where there are observations) changes nothing but rounding there: that is found out without
 playing, and the cell is empty.
 
@@ -57,6 +57,7 @@ from tidepull.policies import build_policy
 from tidepull.problems import build_problem, shape_of
 from tidepull.problems.random_worlds import KINDS
 from tidepull.tide.models.families import FAMILIES
+from tidepull.tide.parameters import STRUCTURAL
 
 FIRST, ROUNDS = 66_000, 1024
 FIELDS = (
@@ -112,12 +113,11 @@ class Verdict(NamedTuple):
 
 
 def taking_part(kind: str, world: int, settings: Settings) -> list[str]:
-    """Families that have hypotheses in a world; those of the clock wait for a time."""
+    """Families that have models in a world; structural models wait for a time."""
     problem = build_problem(("random-world", {"world": world, "kind": kind}), seed=world)
     policy: Any = build_policy(("tide", settings), shape_of(problem), seed=world)
     timed = problem.context().time is not None
-    untimed = {name for name, family in FAMILIES.items() if not family.timed}
-    return [name for name in policy.explain().families if timed or name in untimed]
+    return [name for name in policy.explain().families if timed or name != STRUCTURAL]
 
 
 def jobs(kind: str, world: int, settings: Settings) -> Iterator[Job]:

@@ -1,9 +1,9 @@
 """Figures of `tide`: weights of the families over the rounds, and the performance profile.
 
-python research/benchmarks/tide_figures.py weights --out docs/figures/tide_weights.png python
+python research/benchmarks/tide_figures.py weights --out research/lab/figures/tide_weights.png python
 research/benchmarks/tide_figures.py weights --rows --seed 20020 --out
-docs/figures/tide_weights_rows.png python research/benchmarks/tide_figures.py profile
-research/results/tide_dev.csv --out docs/figures/tide_profile.svg
+research/lab/figures/tide_weights_rows.png python research/benchmarks/tide_figures.py profile
+research/results/tide_dev.csv --out research/lab/figures/tide_profile.svg
 """
 
 from __future__ import annotations

@@ -63,6 +63,14 @@ GROUPS: dict[str, dict[str, World]] = {
         "40 classes, 4 in a block, far apart": ("class-blocks", {"apart": 6.0}, 4000, "0"),
         "10 classes, 2 in a block": ("class-blocks", {"n_arms": 10, "together": 2}, 4000, "0"),
     },
+    "five arms": {
+        "chances .1 to .5": (
+            "stationary-bernoulli",
+            {"means": [0.1, 0.2, 0.3, 0.4, 0.5], "shuffle": True},
+            4000,
+            "0",
+        ),
+    },
     "late": {
         "wall-following, 3 late": ("wall-following", {}, 5455, "3"),
     },

@@ -7,7 +7,7 @@ Counted over the active hypotheses of the bank after so many rounds of the world
 `research/benchmarks/tails.py`: multiplications and additions, and the bytes of the blocks that a
 reward touches. Measured: the kernel, arms in turn, a product as large as BLAS likes it, and a sum
 over as many bytes that lie where blocks do (in an array as large as the whole bank). Prints the
-table of docs/performance.md.
+table of research/lab/performance_tide.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from research.benchmarks.tails import POLICIES, WORLDS
 from tidepull._internal.system import one_blas_thread
 from tidepull.policies import build_policy
 from tidepull.tide.models import kernels
-from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.notes import columns
 from tidepull.tide.patterns import Patterns
 from tidepull.types import Event
@@ -35,7 +35,7 @@ HEAD = (
 )
 
 
-def grown(world: str, rounds: int) -> HypothesisBank:
+def grown(world: str, rounds: int) -> ModelBank:
     """The bank after so many rounds."""
     shape, see = WORLDS[world]
     learner, rng = build_policy(POLICIES[POLICY], shape, seed=0), np.random.default_rng(0)
@@ -49,7 +49,7 @@ def grown(world: str, rounds: int) -> HypothesisBank:
     return learner.inner._bank
 
 
-def counted(bank: HypothesisBank) -> tuple[int, int]:
+def counted(bank: ModelBank) -> tuple[int, int]:
     """Multiplications and additions of a round, and bytes of the blocks that it touches."""
     arrays = bank.arrays
     d = arrays.dim[arrays.active]

@@ -6,7 +6,7 @@ five fields.
 Plays the world `shop` of `research/benchmarks/tails.py` as an agent does: shares by 32 draws, then
 the reward. Every part is timed in processor time, the median of the second half of the rounds is
 told. Timing a part costs about half a microsecond, which is in its figure. Prints the table of
-docs/performance.md.
+research/lab/performance_tide.md.
 """
 
 from __future__ import annotations

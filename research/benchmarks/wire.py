@@ -46,6 +46,15 @@ class Connection:
         self._writer.close()
 
 
+async def ready(port: int) -> None:
+    """Until a service says that it is ready: kernels are loaded."""
+    asked = b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    connection = await Connection.to(port)
+    while (await connection.ask(asked))[0] != 200:
+        await asyncio.sleep(0.1)
+    connection.close()
+
+
 async def loaded(
     port: int,
     connections: int,

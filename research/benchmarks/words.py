@@ -24,6 +24,7 @@ class Length(NamedTuple):
     median: float
     p95: float
     long: int
+    mean: float
 
 
 def length(pages: list[str]) -> Length:
@@ -37,6 +38,7 @@ def length(pages: list[str]) -> Length:
         float(np.median(each)),
         float(np.quantile(each, 0.95)),
         int((each > LONGEST_SENTENCE).sum()),
+        float(each.mean()),
     )
 
 
@@ -64,12 +66,12 @@ def main() -> None:
         ],
         "generated": [text for name, text in pages.items() if name.startswith(GENERATED)],
     }
-    print(f"|  | pages | words | sentences | median words | 95% | over {LONGEST_SENTENCE} |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    print(f"|  | pages | words | sentences | mean words | median | 95% | over {LONGEST_SENTENCE} |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, texts in groups.items():
         one = length(texts)
         print(
-            f"| {name} | {one.pages} | {one.words:,} | {one.sentences:,} | {one.median:.0f} "
+            f"| {name} | {one.pages} | {one.words:,} | {one.sentences:,} | {one.mean:.1f} | {one.median:.0f} "
             f"| {one.p95:.0f} | {one.long} |"
         )
 

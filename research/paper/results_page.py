@@ -12,9 +12,12 @@ import csv
 import json
 import re
 import statistics
+from collections import Counter
 from pathlib import Path
 
 from tidepull._internal.files import write_whole
+from tidepull.experiments.archive import read_archive
+from tidepull.experiments.grid import searched_suite
 from tidepull.paper.details import detail_blocks
 from tidepull.paper.page import PaperResults, draw, paper_results, results_blocks, write_page
 from tidepull.paper.reproduce import HOURS_FILE, measured_hours
@@ -47,7 +50,9 @@ def write_all(root: Path, *, source: Path = ROOT) -> None:
         flags=re.S,
     )
     write_whole(root / "README.md", text.encode())
-    hours = json.dumps(measured_hours(results.frame), indent=1) + "\n"
+    lost = read_archive(trials).lost
+    unplayed = Counter(searched_suite(suite) for suite, those in lost.items() for _ in those)
+    hours = json.dumps(measured_hours(results.frame, unplayed), indent=1) + "\n"
     write_whole(root / "src" / "tidepull" / "paper" / HOURS_FILE, hours.encode())
 
 

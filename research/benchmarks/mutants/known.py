@@ -108,7 +108,7 @@ FAULTS = (
     ),
     Fault(
         "the prior of 'nothing changes' 0.08",
-        "tide/models/stationary.py",
+        "tide/models/linear.py",
         "prior=0.80",
         "prior=0.080",
         f"{_STEPS}::test_priors_are_those_of_the_families_and_add_up",

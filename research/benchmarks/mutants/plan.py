@@ -56,10 +56,9 @@ TARGETS = (
     Target(
         (
             "tide/models/turns.py",
-            "tide/models/last_event.py",
-            "tide/models/last_success.py",
+            "tide/models/lagged.py",
             "tide/models/notes.py",
-            "tide/models/slices.py",
+            "tide/jobs.py",
         ),
         (
             "tests/unit/tide/models/test_memories.py",
@@ -73,11 +72,7 @@ TARGETS = (
             "tide/models/spec.py",
             "tide/models/family.py",
             "tide/models/families.py",
-            "tide/models/stationary.py",
-            "tide/models/discounted.py",
-            "tide/models/fourier.py",
-            "tide/models/square.py",
-            "tide/models/seasons.py",
+            "tide/models/linear.py",
         ),
         (
             "tests/unit/tide/models/test_families.py",
@@ -105,7 +100,7 @@ TARGETS = (
         (
             "tide/mixture.py",
             "tide/scale.py",
-            "tide/trail.py",
+            "tide/pending.py",
             "tide/window.py",
             "tide/context.py",
             "tide/explain.py",
@@ -113,7 +108,7 @@ TARGETS = (
         ("tests/unit/tide/test_parts.py", "tests/property/test_tide_parts.py"),
     ),
     Target(
-        ("tide/patterns.py", "tide/births.py", "tide/rebuild.py"),
+        ("tide/patterns.py", "tide/search.py", "tide/rebuild.py"),
         (
             "tests/unit/tide/test_rebuild.py",
             "tests/unit/tide/test_births.py",
