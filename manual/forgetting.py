@@ -3,7 +3,7 @@ was played.
 
 One world, sinusoidal-bernoulli (five arms on one sine of 32 rounds), ten seeds. Every window and
 every discount, each with the exploration that was best for it in hindsight, beside `tide`, which is
-told nothing, and the specialist, who knows the season.
+not tuned, and the specialist, which knows the season.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 
 import tidepull
 from manual.writing import between
-from research.benchmarks.machine import describe
 from tidepull.registry import Named
 
 ROOT = Path(__file__).parents[1]
@@ -93,15 +92,13 @@ def draw() -> None:
     left.legend(fontsize=8)
     for row, colour, name in (
         (lines["random"], COLOURS["random"], NAMES["random"]),
-        (champion, "#d55e00", "the best of all forgetters"),
+        (champion, "#d55e00", "the best forgetting policy"),
         (lines["tide"], COLOURS["tide"], NAMES["tide"]),
     ):
         right.plot(
             range(1, HORIZON // PERIOD + 1), _cycles(row), color=colour, label=name, linewidth=1
         )
-    right.set(
-        xlabel="how many times the season has come", ylabel="regret of that season", ylim=(0, None)
-    )
+    right.set(xlabel="season", ylabel="regret of that season", ylim=(0, None))
     right.legend(fontsize=8)
     figure.savefig(FIGURE, metadata={"Date": None})
     between(PAGE, "forgetting", _sentence(champion, lines))
@@ -114,17 +111,15 @@ def _sentence(champion: dict[str, str], lines: dict[str, dict[str, str]]) -> str
         for name, row in {"best": champion, **lines}.items()
     }
     return (
-        f"Random arms lose {_regret(lines['random']):,.0f} in {HORIZON:,} rounds. The best of all "
-        f"{len(FORGETTERS) * len(MEMORIES) * len(EXPLORATIONS)} forgetters "
+        f"Random arms have a regret of {_regret(lines['random']):,.0f} in {HORIZON:,} rounds. The best "
+        f"of all {len(FORGETTERS) * len(MEMORIES) * len(EXPLORATIONS)} forgetting policies "
         f"(`{champion['policy']}`, {champion['memory']} rounds, exploration {champion['xi']}), "
-        "chosen in hindsight, "
-        f"loses {_regret(champion):,.0f}; `tide`, told nothing, {_regret(lines['tide']):,.0f}; the "
-        "specialist, told "
-        f"which rounds pay alike, {_regret(lines['specialist']):,.0f}. In the second half, a "
-        f"season of {PERIOD} rounds "
-        f"still costs that forgetter {again['best']:.1f}, `tide` {again['tide']:.2f}.\n\n"
+        f"chosen in hindsight, has {_regret(champion):,.0f}. `tide`, without hindsight, has "
+        f"{_regret(lines['tide']):,.0f}. The specialist, which knows the period, has "
+        f"{_regret(lines['specialist']):,.0f}. In the second half, a season of {PERIOD} rounds "
+        f"costs that forgetting policy {again['best']:.1f} and `tide` {again['tide']:.2f}.\n\n"
         f"`python -m manual.forgetting play`, then `draw` (`research/results/forgetting.csv`): "
-        f"mean of seeds {SEEDS[0]:,} to {SEEDS[-1]:,}; {describe()}."
+        f"mean of seeds {SEEDS[0]:,} to {SEEDS[-1]:,}."
     )
 
 
@@ -144,7 +139,7 @@ def _cycles(row: dict[str, str]) -> list[float]:
 
 
 COLOURS = {"random": "#777777", "tide": "#0072b2", "specialist": "#000000"}
-NAMES = {"random": "random arms", "tide": "tide", "specialist": "who knows the season"}
+NAMES = {"random": "random arms", "tide": "tide", "specialist": "the specialist"}
 
 if __name__ == "__main__":
     {"play": play, "draw": draw}[sys.argv[1]]()

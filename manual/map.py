@@ -1,4 +1,4 @@
-"""The map of the house: `python -m manual.map` draws it from the layers that import-linter proves,
+"""The map of the packages: `python -m manual.map` draws it from the layers that import-linter checks,
 with both walks."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WALKS = {
 
 
 def layers() -> list[list[str]]:
-    """The rooms of each layer, the highest first."""
+    """The packages of each layer, the highest first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contract = next(
         c
@@ -45,7 +45,7 @@ def drawn(rows: list[list[str]]) -> str:
     shapes = "\n".join(shape for n, rooms in enumerate(rows) for shape in _row(rooms, 12 + n * ROW))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'font-family="system-ui, sans-serif">\n<title>The rooms of tidepull</title>\n{STYLE}\n{shapes}\n</svg>\n'
+        f'font-family="system-ui, sans-serif">\n<title>The packages of tidepull</title>\n{STYLE}\n{shapes}\n</svg>\n'
     )
 
 

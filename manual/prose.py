@@ -23,7 +23,7 @@ ALLOWED = ROOT / "manual" / "allowed.json"
 LONGEST_SENTENCE = 35
 """Words of a sentence in a page."""
 
-GENERATED = ("docs/results", "docs/tideline/", "docs/tideline-2/")
+GENERATED = ("docs/results", "docs/tideline-2/")
 """How names of pages begin that commands write from results; their sentences are strings of code."""
 
 API = ("service/handlers/", "service/messages.py", "cli/")
@@ -176,8 +176,8 @@ def main() -> None:
     """Print what is found, or lower the numbers of the allow-list."""
     found = findings()
     if "--write" in sys.argv:
-        now, before = counts(found), allowed() if ALLOWED.exists() else {}
-        kept = {key: min(n, before.get(key, 0)) for key, n in now.items()} if before else now
+        now, before = counts(found), allowed()
+        kept = {key: min(n, before.get(key, 0)) for key, n in now.items()}
         lines = {key: n for key, n in kept.items() if n}
         ALLOWED.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
         return

@@ -1,5 +1,5 @@
-"""How `tide` thinks: `python -m manual.thinking` lets it play, draws its beliefs and writes them
-down in words.
+"""How `tide` works: `python -m manual.thinking` lets it play, draws the weights of its models and
+writes them as a table.
 
 One world, flipping-bernoulli: eight arms whose chances change from p to 1 - p every ten rounds.
 """
@@ -14,14 +14,13 @@ import numpy as np
 
 import tidepull
 from manual.writing import between
-from research.benchmarks.machine import describe
 from tidepull.reporting.figures import colour
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "explanation" / "how-tide-thinks.md"
+PAGE = ROOT / "docs" / "tide.md"
 FIGURE = ROOT / "docs" / "figures" / "thinking.svg"
 WORLD, SEED, HORIZON = "flipping-bernoulli", 30_000, 2048
 LOOKS = (16, 32, 64, 128, 256, 512, 1024, 2048)
@@ -58,13 +57,13 @@ def _draw(told: Any, lost: np.ndarray) -> None:
     above.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
     smooth = np.convolve(lost, np.ones(20) / 20, mode="valid")  # one period
     below.plot(np.arange(20, HORIZON + 1), smooth, color="#0072b2")
-    below.set(ylabel="lost in a round,\nmean of the last 20", xlabel="round", ylim=(0, None))
+    below.set(ylabel="regret in a round,\nmean of the last 20", xlabel="round", ylim=(0, None))
     figure.savefig(FIGURE, metadata={"Date": None})
 
 
 def _table(said: dict[int, Any], lost: np.ndarray) -> str:
     lines = [
-        "| round | it believes most | and next | lost in a round since |",
+        "| round | leading model | second | regret in a round since |",
         "|---:|---|---|---:|",
     ]
     before = 0
@@ -72,7 +71,7 @@ def _table(said: dict[int, Any], lost: np.ndarray) -> str:
         first, second = (f"{belief.words} ({belief.weight:.0%})" for belief in beliefs[:2])
         lines.append(f"| {n:,} | {first} | {second} | {lost[before:n].mean():.3f} |")
         before = n
-    end = f"`python -m manual.thinking`: `{WORLD}`, seed {SEED:,}; {describe()}."
+    end = f"`python -m manual.thinking`: `{WORLD}`, seed {SEED:,}."
     return "\n".join([*lines, "", end])
 
 
