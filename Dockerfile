@@ -6,14 +6,14 @@ COPY src ./src
 COPY suites ./suites
 RUN python -m venv /venv
 RUN /venv/bin/pip install --no-cache-dir -c constraints.txt '.[serve,postgres]'
-# Kernels are compiled here, once, and not when the first request comes.
-RUN NUMBA_CACHE_DIR=/venv/kernels /venv/bin/python -c 'import tidepull; tidepull.warm_up()'
+# Kernels are compiled here, for every level of x86-64 that the building machine has.
+RUN TIDEPULL_CACHE=/venv/kernels /venv/bin/tidepull warm-up --levels
 
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --home-dir /data --create-home tidepull
 COPY --from=build /venv /venv
-ENV PATH=/venv/bin:$PATH NUMBA_CACHE_DIR=/data/.kernels OPENBLAS_NUM_THREADS=1 PYTHONUNBUFFERED=1
-RUN cp -r /venv/kernels /data/.kernels && chown -R tidepull /data
+ENV PATH=/venv/bin:$PATH TIDEPULL_CACHE=/venv/kernels OPENBLAS_NUM_THREADS=1 PYTHONUNBUFFERED=1
+RUN chown -R tidepull /data
 USER tidepull
 VOLUME /data
 EXPOSE 8000

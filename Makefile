@@ -20,14 +20,14 @@ help: ## show this list
 	@echo "installing tidepull (about a minute the first time)"
 	@$(PIP) install -c constraints.txt -e '.[experiments,data,serve]'
 	@echo "compiling kernels (about a minute)"
-	@$(BIN)/python -c 'import tidepull; tidepull.warm_up()'
+	@$(BIN)/tidepull warm-up
 	@touch $@
 
 .venv/installed-dev: .venv/created pyproject.toml constraints.txt
 	@echo "installing tidepull and its test tools (a few minutes the first time)"
 	@$(PIP) install -c constraints.txt -e '.[dev,cluster]'
 	@echo "compiling kernels (about a minute)"
-	@$(BIN)/python -c 'import tidepull; tidepull.warm_up()'
+	@$(BIN)/tidepull warm-up
 	@touch $@ .venv/installed
 
 .venv/installed-torch: .venv/installed-dev

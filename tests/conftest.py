@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import tidepull
 from tests.postgres import Server, binaries, shared
 
 SLOW = (
@@ -26,6 +27,13 @@ SLOW = (
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 4 * 2**30
 """Bytes that must be free in memory for temporary files to be put there."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels() -> None:
+    """Kernels are compiled before the first test: agents whose kernels are not would leave work for
+    later."""
+    tidepull.warm_up()
 
 
 def pytest_configure() -> None:

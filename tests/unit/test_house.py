@@ -36,16 +36,20 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+def _files() -> list[tuple[str, Path]]:
+    """Relative name and path of every file."""
+    return [(path.relative_to(SOURCE).as_posix(), path) for path in sorted(SOURCE.rglob("*.py"))]
+
+
 def _sources() -> list[tuple[str, Path]]:
-    """Relative name and path of every file that the rules apply to."""
-    files = [(path.relative_to(SOURCE).as_posix(), path) for path in sorted(SOURCE.rglob("*.py"))]
-    return [(name, path) for name, path in files if not name.startswith(EXEMPT)]
+    """Those that rules of size apply to."""
+    return [(name, path) for name, path in _files() if not name.startswith(EXEMPT)]
 
 
 def shared_class_names() -> dict[str, list[str]]:
     """Class names that two packages or more define, with the packages."""
     packages: defaultdict[str, set[str]] = defaultdict(set)
-    for name, path in _sources():
+    for name, path in _files():
         package = name.split("/")[0] if "/" in name else "root"
         for node in _tree(path).body:
             if isinstance(node, ast.ClassDef):

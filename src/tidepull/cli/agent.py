@@ -47,10 +47,13 @@ def _opened(context: Context) -> Agent:
 
 
 @agent_app.command()
-def explain(context: Context) -> None:
+def explain(
+    context: Context,
+    at: str = Option(None, "--at", help="What was known then, as 2026-07-01T18:00."),
+) -> None:
     """What it believes, in plain words."""
     with _opened(context) as agent:
-        print(agent.explain())
+        print(agent.explain(at=at))
 
 
 @agent_app.command()
@@ -80,6 +83,23 @@ def shadow(
     with _opened(context) as agent:
         for report in agent.shadows(policies or None):
             print(report)
+
+
+@agent_app.command()
+def promote(
+    context: Context,
+    policy: str = Argument(help="A candidate of the setting `shadow`, or the agent's own policy."),
+    share: float = Option(
+        None,
+        "--share",
+        help="0 takes all back, 1 changes the policy (default: the next safe step).",
+    ),
+) -> None:
+    """Give a candidate a share of the decisions."""
+    from tidepull.agent.agent import Agent
+
+    with Agent(context.obj, training="manual") as agent:
+        print(agent.promote(policy, share))
 
 
 @agent_app.command()
@@ -150,7 +170,7 @@ def personalizer(
         chosen = settings(actions, policy=policy, **rules)
     chosen["on_duplicate"] = "add" if add else "refuse"
     with Agent(context.obj, training="inline", **chosen) as agent:
-        learnt = sum(agent.warm_start(PersonalizerLog(log)) for log in found)
+        learnt = sum(agent.learn_from(PersonalizerLog(log)) for log in found)
         agent.save()
     print(f"{learnt:,} decisions learnt, {len(actions):,} actions; agent in {context.obj}")
 

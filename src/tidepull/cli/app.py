@@ -44,6 +44,7 @@ _TABLE = {
     "Stores and data": {
         "store": ("store:store_app", "Check, export and merge stores of results."),
         "data": ("data:app", "Prepare data for the problems that need it."),
+        "warm-up": ("warm_up:warm_up", "Compile all kernels ahead of time."),
     },
     "The paper": {
         "reproduce": ("reproduce:reproduce", "Run and report the paper's experiments."),

@@ -47,7 +47,9 @@ def benchmark(
     partial: bool = Option(True, "--partial/--complete", help=options.PARTIAL_HELP),
     on: options.On = "local",
     address: options.Address = None,
-    docs: Path = Option(None, help="Also write the page into this folder, such as docs/tideline."),
+    docs: Path = Option(
+        None, help="Also write the page into this folder, such as docs/tideline-2."
+    ),
     json: bool = options.JSON,
 ) -> None:
     """Run Tideline: every kind of problem, scored between the structure oracle (0) and random arms

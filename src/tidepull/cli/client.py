@@ -208,6 +208,21 @@ def shadows(context: Context, agent: str = _AGENT) -> None:
 
 
 @client_app.command()
+def promote(
+    context: Context,
+    agent: str = _AGENT,
+    policy: str = Argument(help="A candidate of the setting `shadow`, or the agent's own policy."),
+    share: float = Option(
+        None,
+        "--share",
+        help="0 takes all back, 1 changes the policy (default: the next safe step).",
+    ),
+) -> None:
+    """Give a candidate a share of the decisions."""
+    print(_agent(context, agent).promote(policy, share))
+
+
+@client_app.command()
 def replace(
     context: Context,
     agent: str = _AGENT,

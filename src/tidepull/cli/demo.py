@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 from typer import Option
 
+from tidepull._internal.warm_up import warm_up
 from tidepull.cli.console import print_table, say
 from tidepull.cli.options import SEEDS, seeds_of
 from tidepull.cli.run import make_spec, run_specs, share_of_oracle, with_spread
-from tidepull.encoders import compiling, warm_up
-from tidepull.experiments.loop import run_trial
 from tidepull.registry import Named
 from tidepull.reporting.figures import pyplot, regret_curves
 from tidepull.reporting.stats import summarise
@@ -26,8 +25,6 @@ POLICIES: list[tuple[str, Named]] = [
     ("rnlps", "rnlps"),
     ("tide", "tide"),
 ]
-_FIRST_ROUNDS = 70
-"""Of `tide`, after which it has called all its kernels."""
 
 
 def demo(
@@ -43,9 +40,7 @@ def demo(
         f"[bold]{PROBLEM}[/]: five arms, each arm's success rate swings with a period of 32 rounds."
     )
     # Here, so that the workers find the kernels on disk.
-    with compiling(lambda: say("compiling kernels (once)")):
-        warm_up()
-        run_trial(PROBLEM, "tide", horizon=min(horizon, _FIRST_ROUNDS))
+    warm_up(lambda: say("compiling kernels (once)"))
     specs = {
         name: [make_spec(PROBLEM, policy, horizon=horizon, seed=seed) for seed in played]
         for name, policy in POLICIES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
@@ -19,11 +20,12 @@ from tidepull.cli.select import select
 from tidepull.cli.sweep import search as halve
 from tidepull.cli.sweep import sweep
 from tidepull.cli.trials import ready
-from tidepull.errors import WrongStoreError
+from tidepull.errors import ParameterError, WrongStoreError
+from tidepull.experiments.archive import is_archive, known_rewards
 from tidepull.experiments.executors import usable_cpus
 from tidepull.experiments.grid import searched_suite
-from tidepull.experiments.rows import read_plans
-from tidepull.experiments.runner import estimator, prepare
+from tidepull.experiments.runner import estimator, prepare, without_known
+from tidepull.experiments.selection import open_search
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import Suite, load_suite
 from tidepull.paper.details import claim_blocks, detail_blocks
@@ -51,13 +53,17 @@ from tidepull.paper.reproduce import (
     stored_reports,
     suites_of_part,
 )
+from tidepull.paper.studies import keep
 from tidepull.paper.theory.simulate import configurations
 from tidepull.paper.theory.tables import check_table, steps_table
-from tidepull.reporting.frames import Frame
+from tidepull.reporting.frames import Frame, archived_frame
 from tidepull.reporting.report import build_report
 from tidepull.reporting.tables import duration, to_html
+from tidepull.reporting.traces import read_curves
 
 WHERE: Literal["local", "here"] = "local"
+KEPT = "kept"
+"""The folder of a store with what it and `--known` have played, as CSV."""
 
 
 def reproduce(
@@ -79,6 +85,11 @@ def reproduce(
     out: Path = Option(
         None, help="Output directory. Default: out/reproduce, with -one-world and -quick appended."
     ),
+    known: Path = Option(
+        None,
+        help="Folder of kept trials (`tidepull store archive`), which are not played again and "
+        "are reported as Markdown.",
+    ),
     workers: options.Workers = None,
     dry_run: options.DryRun = False,
     retry_failed: options.RetryFailed = False,
@@ -87,6 +98,10 @@ def reproduce(
 ) -> None:
     """Run what is missing of the paper's experiments, then report on one page; the same command
     continues."""
+    if known and not is_archive(known):
+        raise ParameterError(
+            f"--known: {known} holds no kept trials; `tidepull store archive` writes them"
+        )
     ending = f"{'-one-world' if one_world else ''}{'-quick' if quick else ''}"
     directory = out or Path("out") / f"reproduce{ending}"
     names = suites_of_part(target, quick=quick)
@@ -95,13 +110,13 @@ def reproduce(
     complete = True
     if play:
         counts = _announce_all(
-            parts, directory, retry_failed=retry_failed, partial=partial or dry_run
+            parts, directory, known, retry_failed=retry_failed, partial=partial or dry_run
         )
         if dry_run:
             _foretell(counts, parts, searches, json=json)
             return
         settings: dict[str, Any] = {"retry_failed": retry_failed, "partial": partial}
-        settings["workers"] = workers or usable_cpus()
+        settings |= {"workers": workers or usable_cpus(), "known": [known] if known else None}
         with redirect_stdout(sys.stderr):  # the standard output is for results alone
             for name in searches:
                 looked_for = paper_suite(name, trials=None, one_world=one_world)
@@ -113,9 +128,39 @@ def reproduce(
         if target is PaperPart.theory:
             _say_theory(directory, json=json)
             return
-    _report(directory, json=json)
+    if known:
+        _report_kept(known, directory, json=json)
+    else:
+        _report(directory, json=json)
     if not complete:
         raise Exit(1)
+
+
+def _kept(known: Path, directory: Path) -> Path:
+    """The known trials and those of the store, as CSV."""
+    folder = directory / KEPT
+    shutil.copytree(known, folder, dirs_exist_ok=True)
+    if (directory / "plans").is_dir():
+        keep(Store.open(directory), folder)
+    return folder
+
+
+def _report_kept(known: Path, directory: Path, *, json: bool) -> None:
+    """The page of results and the details as Markdown, from CSV."""
+    folder = _kept(known, directory)
+    results = paper_results(archived_frame(folder), read_curves(folder))
+    _write_pages(results, directory, f"--known {known} --out {directory}")
+    if json:
+        claims = [claim.as_plain() for claim in results.claims]
+        print_json({"page": directory / "results.md", "claims": claims})
+
+
+def _write_pages(results: PaperResults, directory: Path, options: str) -> None:
+    again = f"tidepull reproduce --no-play {options}"
+    draw(results, directory / "results")
+    write_page(results_blocks(results, again), directory / "results.md")
+    write_page(detail_blocks(results, again), directory / "details.md")
+    say(f"{tally(results.claims)} As Markdown: {directory / 'results.md'}")
 
 
 def _report(directory: Path, *, json: bool) -> None:
@@ -128,12 +173,8 @@ def _report(directory: Path, *, json: bool) -> None:
 
     with err.status("writing the report", spinner="dots"):
         result = build_report([Store.open(directory)], directory / "report", front=first)
-        draw(shown[0], directory / "results")
-        again = f"tidepull reproduce --no-play --out {directory}"
-        write_page(results_blocks(shown[0], again), directory / "results.md")
-        write_page(detail_blocks(shown[0], again), directory / "details.md")
+        _write_pages(shown[0], directory, f"--out {directory}")
     announce(result, json=json, claims=[claim.as_plain() for claim in shown[0].claims])
-    say(f"{tally(shown[0].claims)} As Markdown: {directory / 'results.md'}")
 
 
 def _front(results: PaperResults, directory: Path) -> Iterator[str]:
@@ -159,11 +200,15 @@ def _foretell(
         suite = load_suite(name)
         whole = len(suite.search.rungs) == 1
         costs[name] = published_hours(name, len(suite.specs) if whole else None)
-        say(f"before that {name} is searched ({costs[name]:.1f} CPU hours)")
-    hours = sum(costs.values())
+        hours, more = costs[name]
+        about = "at least " if more else ""
+        say(f"before that {name} is searched ({about}{hours:.1f} CPU hours)")
+    hours = sum(hours for hours, _ in costs.values())
     known = isfinite(hours)
     if known:
-        say(f"about {hours:.1f} CPU hours from an empty store, as measured for the published page")
+        about = "at least" if any(more for _, more in costs.values()) else "about"
+        measured = "as measured for the published page"
+        say(f"{about} {hours:.1f} CPU hours from an empty store, {measured}")
     if json:
         searched = {"searches": list(searches), "cpu_hours": hours if known else None}
         print_json({**counts, **searched})
@@ -179,8 +224,10 @@ def _play(
 ) -> bool:
     """Sweep one suite after the other; what a search in this store has chosen stands instead of
     what comes along."""
+    known = settings["known"]
+    source = _kept(known[0], directory) if known else directory
     own = {
-        name: _chosen(name.removesuffix(SELECTED), directory, trials)
+        name: _chosen(name.removesuffix(SELECTED), source, directory, trials)
         for name in names
         if name.endswith(SELECTED)
     }
@@ -205,15 +252,16 @@ def _search(
     return _succeeds(command, looked_for.written(directory), directory, settings)
 
 
-def _chosen(search: str, directory: Path, trials: int | None) -> str | None:
-    """The suite of what a search in this store has chosen, for reporting; None where it has not
-    come so far."""
-    known = read_plans(Store(directory)) if directory.is_dir() else []
-    if not any(searched_suite(plan.suite) == search for plan in known):
+def _chosen(search: str, source: Path, directory: Path, trials: int | None) -> str | None:
+    """The suite of what a search in `source` has chosen, for reporting; None where it has not come
+    so far."""
+    stored = is_archive(source) or (source / "plans").is_dir()
+    plans = open_search(source).plans if stored else ()
+    if not any(searched_suite(plan) == search for plan in plans):
         return None
     path = directory / "suites" / f"{search}{SELECTED}.toml"
     try:
-        select(directory, search, path, report_seeds(search, trials), partial=True)
+        select(source, search, path, report_seeds(search, trials), partial=True)
     except WrongStoreError as error:
         say(f"[yellow]no best settings from {search} yet[/]: {error}")
         return None
@@ -241,7 +289,12 @@ def _say_theory(directory: Path, *, json: bool) -> None:
 
 
 def _announce_all(
-    parts: Sequence[PaperSuite], directory: Path, *, retry_failed: bool, partial: bool
+    parts: Sequence[PaperSuite],
+    directory: Path,
+    known: Path | None,
+    *,
+    retry_failed: bool,
+    partial: bool,
 ) -> dict[str, Any]:
     """What there is to do in all suites together, each trial once, and how long that will take as
     far as is known.
@@ -254,6 +307,7 @@ def _announce_all(
     store = Store(directory)
     specs = tuple({spec.hash: spec for one in parts for spec in one.load().specs}.values())
     work = prepare(Suite("reproduce", "", "", specs), store, retry_failed=retry_failed)
+    work = without_known(work, known_rewards([known] if known else ()))
     able = ready(work.todo, partial=partial)
     seconds, unknown = estimator(store, replace(work, todo=able)).seconds_left()
     failed, unable = len(work.failed_before), len(work.todo) - len(able)

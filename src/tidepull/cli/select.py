@@ -52,11 +52,12 @@ def select(
     modules = source.modules(name)
     load_modules(modules)
     loaded = source.rows(name)
-    for problem, policy in source.unfinished(name):
+    unfinished = source.unfinished(name)
+    for problem, policy in unfinished:
         say(f"[yellow]nothing chosen[/] {policy} on {problem}: its search is not finished")
     _check(loaded, partial=partial)
     report_seeds = _report_seeds(seeds, loaded.rows)
-    selection = choose(loaded.rows, kinds_of(loaded.rows))
+    selection = choose(loaded.rows, kinds_of(loaded.rows), unfinished)
     if not selection.best:
         raise WrongStoreError(
             f"the suite '{name}' has no policy with several settings to choose from"

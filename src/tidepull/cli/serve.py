@@ -100,8 +100,32 @@ def serve(
         min=0,
         help="Seconds after SIGTERM in which /readyz is 503 and the port is still open.",
     ),
+    no_wait: bool = _option(
+        False,
+        "--no-wait",
+        help="Be ready before kernels are compiled: until then decisions take milliseconds.",
+    ),
+    workers: int = _option(
+        1,
+        "--workers",
+        min=1,
+        help="Processes that share the port and the agents, each agent in one of them.",
+    ),
+    webhook: str = _option(
+        "",
+        "--webhook",
+        metavar="URL",
+        help="Where alarms are sent to, as JSON (TIDEPULL_WEBHOOK_FILE: a file that holds it).",
+    ),
+    webhook_secret: Path = Option(
+        None,
+        "--webhook-secret",
+        metavar="FILE",
+        envvar="TIDEPULL_WEBHOOK_SECRET_FILE",
+        help="The secret that signs what is sent to the webhook (docs/operations.md).",
+    ),
     on: str = _option(
-        "here", "--on", help="here, or ray: shards on a Ray cluster (docs/cluster.md)."
+        "here", "--on", help="here, or ray: shards on a Ray cluster (docs/service.md)."
     ),
     address: str = _option(
         None, "--address", help="The Ray cluster (default: the one of this machine)."
@@ -125,11 +149,15 @@ def serve(
     host = host or ("" if on == "ray" else "127.0.0.1")
     config = ServerConfig(
         db, host, port, tokens, insecure, quiet, log, audit, here, personalizer, limits,
-        shard_secret=shard_secret, drain=drain, warm=True,
+        shard_secret=shard_secret, drain=drain, warm=not no_wait,
+        webhook=webhook or _from_file("TIDEPULL_WEBHOOK_FILE") or "",
+        webhook_secret="" if webhook_secret is None else _secret(webhook_secret),
     )  # fmt: skip
     if on == "ray":
         from tidepull.service.cluster import serve_on_ray
 
+        if workers > 1:
+            raise InputError("--workers is for one machine: on Ray, say --shards")
         serve_on_ray(config, address or "auto", shards, say)
         return
     if on != "here" or address is not None or shards is not None:
@@ -139,18 +167,32 @@ def serve(
     def listening(url: str) -> None:
         print(message(f"listening on {url}; agents in {where}").decode(), file=sys.stderr)
 
+    if workers > 1:
+        from tidepull.service.workers import serve_workers
+
+        serve_workers(config, workers, listening)
+        return
     run(prepare(config), host, port, listening)
 
 
 def _from_file(variable: str) -> str | None:
     """What is in the file that an environment variable names."""
     named = os.environ.get(variable)
-    if not named:
-        return None
+    return _text(variable, Path(named)) if named else None
+
+
+def _text(name: str, path: Path) -> str:
     try:
-        return Path(named).read_text().strip()
+        return path.read_text().strip()
     except OSError as error:
-        raise InputError(f"{variable}: cannot read {named} ({error.strerror})") from None
+        raise InputError(f"{name}: cannot read {path} ({error.strerror})") from None
+
+
+def _secret(path: Path) -> str:
+    text = _text("--webhook-secret", path)
+    if len(text) < 16:
+        raise InputError(f"--webhook-secret: {path} must hold a secret of at least 16 characters")
+    return text
 
 
 @token_app.command()

@@ -78,7 +78,8 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
     from `before`.
 
     A store that played a part of a suite (`--only`) is no reason to lose the rest; another text is
-    another suite, and a trial of an earlier version of its policy is not what the plan asks for.
+    another suite, and a trial of an earlier version of its policy is not what the plan asks for. A
+    grid that `before` has searched by halving comes in when all of it was played.
     """
     made = Archive(hardware=tuple(dict.fromkeys((*before.hardware, hardware))))
     known = {row.hash: row for rows in before.rows.values() for row in rows}
@@ -88,9 +89,10 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
         if suite not in {plan.suite for plan in plans}:
             made.rows[suite], made.texts[suite] = before.rows[suite], before.texts[suite]
             made.lost[suite] = before.lost.get(suite, {})
+    every = (*plans, *_plans(before))
     for plan in plans:
         rows, lost = [], {}
-        asked = asked_trials(plan, plans, everything)
+        asked = asked_trials(plan, every, everything)
         for trial in asked:
             row = found.get((plan.suite, trial.hash, trial.name, trial.setting))
             if row is None and trial.hash in known:
@@ -102,7 +104,7 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
                 rows.append(replace(row, machine="", diagnostics={}))
         if before.texts.get(plan.suite) == plan.text:
             told = {trial.id for trial in asked}
-            rows += [row for row in before.rows[plan.suite] if _id(row) not in told]
+            rows += [row for row in before.rows[plan.suite] if _planned(row).id not in told]
             lost |= {
                 (trial, hash): why
                 for (trial, hash), why in before.lost[plan.suite].items()
@@ -112,8 +114,13 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
     return made
 
 
-def _id(row: Row) -> str:
-    return Planned(row.hash, row.problem, row.name, row.setting, row.seed, row.delay).id
+def _plans(archive: Archive) -> Iterator[Plan]:
+    for suite, rows in archive.rows.items():
+        yield Plan(suite, archive.texts[suite], tuple(_planned(row) for row in rows))
+
+
+def _planned(row: Row) -> Planned:
+    return Planned(row.hash, row.problem, row.name, row.setting, row.seed, row.delay)
 
 
 def write_archive(archive: Archive, folder: Path) -> None:

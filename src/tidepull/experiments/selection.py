@@ -78,9 +78,13 @@ class Selection:
     skipped: tuple[str, ...]
 
 
-def select(rows: Iterable[Row], kinds: Mapping[str, str]) -> Selection:
-    """Choose from the rows of a search; `kinds` maps each problem to contextual or
-    non-contextual."""
+def select(
+    rows: Iterable[Row], kinds: Mapping[str, str], unfinished: Sequence[tuple[str, str]] = ()
+) -> Selection:
+    """Choose from the rows of a search; `kinds` maps each problem to contextual or non-contextual.
+
+    A policy has no default while its search is `unfinished` on a problem of the kind.
+    """
     rewards = _Rewards(rows)
     best: list[Best] = []
     scores: dict[tuple[str, str], dict[str, Means]] = {}
@@ -105,7 +109,10 @@ def select(rows: Iterable[Row], kinds: Mapping[str, str]) -> Selection:
         scores.setdefault((name, kinds[problem]), {})[problem] = by_setting
     defaults = []
     for (name, kind), by_problem in scores.items():
-        if default := _default(rewards, name, kind, by_problem):
+        waiting = [p for p, policy in unfinished if policy == name and kinds.get(p, kind) == kind]
+        if waiting:
+            skipped.append(f"default of {name}: its search is not finished on {', '.join(waiting)}")
+        elif default := _default(rewards, name, kind, by_problem):
             defaults.append(default)
         else:
             skipped.append(

@@ -14,8 +14,7 @@ import numpy as np
 from tidepull._internal.kernels import kernel
 from tidepull.types import FloatArray
 
-# Sums may be reordered (so that they vectorise); NaN and infinity keep their meaning.
-_compiled = kernel(nogil=True, fastmath={"reassoc", "contract"})
+_compiled = kernel(nogil=True)
 
 
 @_compiled
@@ -36,7 +35,7 @@ def add_row(
     for k in range(d):
         if x[k] == 0.0:
             continue
-        r = math.hypot(U[k, k], x[k])
+        r = math.sqrt(U[k, k] * U[k, k] + x[k] * x[k])
         c, s = U[k, k] / r, x[k] / r
         for j in range(k, d):
             u = U[k, j]
@@ -73,7 +72,7 @@ def remove_row(
     alpha = math.sqrt(rest)
     cosines, carry = np.empty(d), np.zeros(d)
     for k in range(d - 1, -1, -1):
-        r = math.hypot(alpha, p[k])
+        r = math.sqrt(alpha * alpha + p[k] * p[k])
         c, s = alpha / r, p[k] / r
         alpha = r
         cosines[k] = c

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 
 from tidepull.cli import reproduce
 from tidepull.cli.sweep import sweep
+from tidepull.errors import ParameterError
 from tidepull.experiments.rows import load_rows
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite, load_suite
@@ -23,9 +25,11 @@ from tidepull.paper.reproduce import (
     searches_of_part,
     suites_of_part,
 )
+from tidepull.paper.studies import keep
 from tidepull.paper.theory.simulate import configurations
 from tidepull.reporting.report import build_report
 
+ROOT = Path(__file__).parents[3]
 PAPER = {
     "paper-table",
     "paper-authors",
@@ -165,6 +169,7 @@ def run(target: PaperPart, out: Path, **changed: Any) -> None:
     }
     usual |= {
         "play": True,
+        "known": None,
         "workers": 1,
         "dry_run": False,
         "retry_failed": False,
@@ -272,6 +277,42 @@ def test_reproduce_reports_the_best_settings_of_a_search_on_seeds_it_never_saw(
     assert {row.name for row in chosen} == {"random", "d-ucb-best", "d-ucb-default"}
     assert {row.seed for row in chosen} == {0}
     assert "search-selected" in (store / "report" / "index.html").read_text()
+
+
+def test_known_trials_are_not_played_again_and_give_the_same_choice_and_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standing(tmp_path, monkeypatch, SEARCH)
+    monkeypatch.setattr(reproduce, "suites_of_part", lambda *_, **__: [])
+    (tmp_path / "search.toml").write_text(SEARCH)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(reproduce, "searches_of_part", lambda _: ("search.toml",))
+    monkeypatch.setattr(reproduce, "_chosen", partial(_named, reproduce._chosen))
+    first, known, second = (tmp_path / name for name in ("first", "known", "second"))
+    run(PaperPart.sensitivity, first, trials=1, quick=False)
+    keep(Store.open(first), known)
+    run(PaperPart.sensitivity, second, trials=1, quick=False, known=known)
+    assert not Store.open(second).hashes()
+    for file in ("suites/search-selected.toml", "results.md", "details.md"):
+        texts = [(out / file).read_text() for out in (first, second)]
+        assert without_command(texts[0]) == without_command(texts[1])
+
+
+def without_command(text: str) -> str:
+    return re.sub("```\n.*\n```", "", text, count=1)
+
+
+def test_reproduce_writes_the_published_pages_from_the_kept_trials(tmp_path: Path) -> None:
+    kept = ROOT / "research" / "results" / "trials"
+    run(PaperPart.all, tmp_path, quick=False, play=False, known=kept)
+    for file, published in (("results", "docs"), ("details", "research/paper")):
+        page = (ROOT / published / "results.md").read_text()
+        assert without_command((tmp_path / f"{file}.md").read_text()) == without_command(page)
+
+
+def test_a_folder_without_kept_trials_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="--known: .* holds no kept trials"):
+        run(PaperPart.all, tmp_path / "out", known=tmp_path)
 
 
 def _named(chosen: Callable[..., str | None], search: str, *rest: Any) -> str | None:

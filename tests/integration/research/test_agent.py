@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from research.benchmarks import (
     agent_shops,
     agent_speed,
     lift_coverage,
+    safe_teams,
 )
 
 
@@ -60,6 +62,26 @@ def test_looks_at_shops_cover_and_the_sequence_is_the_wider_one() -> None:
     rows = [lift_coverage.looks(lift_coverage.shop(seed, 8), 8) for seed in (1, 26, 63)]
     assert all(row["always_all"] and row["looks"] > 0 for row in rows)
     assert all(row["always_width"] > row["fixed_width"] > 0 for row in rows)
+
+
+def test_a_team_lets_its_rule_decide_for_a_week_and_loses_little_after_it() -> None:
+    row = safe_teams.outcome("few", "lin-ts", seed=1, weeks=3)
+    assert row["by_week"].startswith("+0.000")
+    assert row["worst_week"] > -0.02
+    assert row["largest_share"] >= 0.05
+
+
+def test_ten_teams_lose_no_more_than_they_may() -> None:
+    """What the manual says of them is what the results say."""
+    with safe_teams.OUT.open(newline="") as handle:
+        rows = {row["team"]: row for row in csv.DictReader(handle)}
+    assert set(rows) == set(safe_teams.TEAMS)
+    for row in rows.values():
+        assert float(row["worst_week"]) >= -0.02
+        assert float(row["gain"]) >= -0.005
+    assert float(rows["perfect"]["largest_share"]) <= 0.25
+    text = safe_teams.PAGE.read_text()
+    assert safe_teams.page(text) == text
 
 
 def test_manual_has_the_tables_that_the_results_give() -> None:

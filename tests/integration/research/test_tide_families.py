@@ -68,11 +68,11 @@ def test_taking_part_leaves_families_out_when_a_layout_has_no_room_for_them() ->
         set(taking_part(kind, 5, {}))
         for kind in ("arms-flip", "arms-clock", "vectors-flip", "labels-flip")
     )
-    assert clock - arms == {"calendar", "clock", "structural"}
+    assert clock - arms == {"structural"}
     assert {"changes", "regimes", "network"} <= arms & vectors
     assert "changes" not in labels
     assert "classes" in labels - arms
-    assert not {"turns", "last event", "last success", "calendar", "clock"} & vectors
+    assert not {"turns", "last event", "last success"} & vectors
 
 
 def test_jobs_name_every_family_once_a_seed_when_a_world_is_played() -> None:

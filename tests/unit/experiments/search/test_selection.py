@@ -91,6 +91,16 @@ def test_best_and_default_agree_with_the_formula_by_hand() -> None:
     assert list(default.ranking) == ["b", "a", "c"]
 
 
+def test_there_is_no_default_while_a_search_is_unfinished() -> None:
+    rows = search({"p": {"a": [10, 20], "b": [12, 14]}}, {"p": 5.0})
+    chosen = select(rows, {"p": "plain"}, [("q", "net")])
+    assert [best.setting for best in chosen.best] == ["a"]
+    assert chosen.default == ()
+    assert chosen.skipped == ("default of net: its search is not finished on q",)
+    assert select(rows, {"p": "plain", "q": "rich"}, [("q", "net")]).default
+    assert select(rows, {"p": "plain"}, [("q", "other")]).default
+
+
 def test_defaults_are_chosen_apart_for_contextual_problems() -> None:
     rewards = {"p": {"a": [10], "b": [1]}, "q": {"a": [1], "b": [10]}}
     chosen = select(search(rewards, {"p": 0.0, "q": 0.0}), {"p": "plain", "q": "contextual"})
