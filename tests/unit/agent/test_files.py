@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,26 @@ def test_agent_that_is_dropped_frees_its_file(tmp_path: Path, training: Any) -> 
     agent.choose(id="first")
     del agent
     gc.collect()
+    with Agent(tmp_path / "a.db") as again:
+        assert again.reward("first", 1.0)
+
+
+def test_agent_that_is_dropped_while_its_thread_works_frees_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    working = threading.Event()
+
+    def work(_: Agent) -> bool:
+        working.set()
+        time.sleep(0.2)
+        return False
+
+    monkeypatch.setattr(Agent, "work", work)
+    agent = Agent(tmp_path / "a.db", **MADE)
+    agent.choose(id="first")
+    agent._background.wake()
+    assert working.wait(5.0)
+    del agent
     with Agent(tmp_path / "a.db") as again:
         assert again.reward("first", 1.0)
 

@@ -3,6 +3,7 @@ files."""
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -35,16 +36,14 @@ class FileLock:
         self._path = path.with_name(path.name + ".lock")
         with explained("open", self._path):
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _acquire(self._file, fcntl):
             holder = _describe(os.pread(self._file, 4096, 0))
             os.close(self._file)
             raise HeldError(
                 f"{path} is held by {holder}; one process at a time can write to an agent: "
                 "close it there, open it with read_only=True, or let `tidepull serve` have it, "
                 "which many processes can call"
-            ) from None
+            )
         now = datetime.now().astimezone().isoformat(timespec="seconds")
         about = {
             "pid": os.getpid(),
@@ -64,6 +63,26 @@ class FileLock:
             self._file = -1
 
 
+RELEASE_SECONDS = 1.0
+"""How long a lock of this process is waited for: an agent that was dropped frees its file when the
+slice of work that its thread is doing ends."""
+
+
+def _acquire(file: int, fcntl: Any) -> bool:
+    """Whether the lock is ours now."""
+    deadline = time.monotonic() + RELEASE_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            ours = _holder(os.pread(file, 4096, 0)).get("pid") == os.getpid()
+            if not ours or time.monotonic() > deadline:
+                return False
+        gc.collect()  # a dropped agent may wait in a cycle, such as that of an exception
+        time.sleep(0.01)
+
+
 _LOCKS: weakref.WeakSet[FileLock] = weakref.WeakSet()
 
 
@@ -81,13 +100,21 @@ def _program() -> str:
     return Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
 
 
-def _describe(data: bytes) -> str:
+def _holder(data: bytes) -> dict[str, Any]:
+    """What a lock's file says of its holder; empty where it says nothing."""
     try:
-        about: dict[str, Any] = json.loads(data)
-        where = "this process" if about["pid"] == os.getpid() else f"process {about['pid']}"
-        return f"{where} ({about['program']} on {about['host']}, since {about['since']})"
-    except (ValueError, KeyError, TypeError):
-        return "another process"
+        about = json.loads(data)
+    except ValueError:
+        return {}
+    return about if isinstance(about, dict) else {}
+
+
+def _describe(data: bytes) -> str:
+    match _holder(data):
+        case {"pid": pid, "host": host, "program": program, "since": since}:
+            where = "this process" if pid == os.getpid() else f"process {pid}"
+            return f"{where} ({program} on {host}, since {since})"
+    return "another process"
 
 
 _LOG = logging.getLogger("tidepull")
