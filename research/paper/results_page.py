@@ -2,8 +2,9 @@
 
     python -m research.paper.results_page
 
-The trials are those of `research/results/trials` (`tidepull store archive` writes them);
-`tidepull reproduce` writes the same pages of its own store.
+The trials are those of `research/results/trials` (`tidepull store archive` writes them). The pages
+name the command that writes them byte for byte into `out/reproduce`; this one puts them where they
+belong.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tidepull.reporting.stats import summarise
 from tidepull.reporting.tables import Cell, Table, spread, to_markdown
 from tidepull.reporting.traces import read_curves
 
-COMMAND = "python -m research.paper.results_page"
+COMMAND = "tidepull reproduce --no-play --known research/results/trials"
 ROOT = Path(__file__).parents[2]
 COLUMN = "rnlps-default"
 """The column of the README's table: the paper's own method, with the settings that it prints."""

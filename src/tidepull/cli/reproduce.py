@@ -129,7 +129,8 @@ def reproduce(
             _say_theory(directory, json=json)
             return
     if known:
-        _report_kept(known, directory, json=json)
+        place = f"--known {known}" + (f" --out {out}" if out else "")
+        _report_kept(known, directory, place, json=json)
     else:
         _report(directory, json=json)
     if not complete:
@@ -145,11 +146,11 @@ def _kept(known: Path, directory: Path) -> Path:
     return folder
 
 
-def _report_kept(known: Path, directory: Path, *, json: bool) -> None:
+def _report_kept(known: Path, directory: Path, options: str, *, json: bool) -> None:
     """The page of results and the details as Markdown, from CSV."""
     folder = _kept(known, directory)
     results = paper_results(archived_frame(folder), read_curves(folder))
-    _write_pages(results, directory, f"--known {known} --out {directory}")
+    _write_pages(results, directory, options)
     if json:
         claims = [claim.as_plain() for claim in results.claims]
         print_json({"page": directory / "results.md", "claims": claims})

@@ -416,6 +416,22 @@ def test_the_committed_pages_are_what_the_kept_trials_give(tmp_path: Path) -> No
     }
 
 
+def test_one_command_writes_the_committed_pages_byte_for_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "research").symlink_to(ROOT / "research")
+    monkeypatch.chdir(tmp_path)
+    command("reproduce", "--no-play", "--known", "research/results/trials")
+    written = {
+        "results.md": "docs/results.md",
+        "details.md": "research/paper/results.md",
+        "results/summary.csv": "docs/results/summary.csv",
+    }
+    for name, committed in written.items():
+        page = Path("out/reproduce") / name
+        assert page.read_bytes() == (ROOT / committed).read_bytes(), name
+
+
 def chosen(search: str, tmp_path: Path) -> str:
     out = tmp_path / f"{search}-selected.toml"
     place = ("--suite", search, "--out", str(out), "--seeds", report_seeds(search, None))
