@@ -68,7 +68,7 @@ def test_bound_refuses_impossible_arguments_by_name(option: str, value: str, nam
 def test_simulate_measures_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "new" / "regret.svg"
     shown = invoke("simulate", *SMALL, "--epsilon", "0.1", "--growth", "--out", str(picture))
-    assert "E^Θ failures" in shown
+    assert "failures of E^Θ" in shown
     assert [line.split()[0] for line in shown.splitlines()[-6:-1]] == [
         "axis",
         "T",
@@ -123,12 +123,13 @@ def test_check_shows_one_line_for_each_configuration() -> None:
     assert shown[48] == "The steps of the proof"
     steps = [line.split("  ")[0] for line in shown[50:]]
     assert steps == [
+        *("Theorem", "Theorem", "Lemma 1", "Lemma 1", "Lemma 2"),
         *("Lemma 2", "Lemma 3", "Lemma 4", "Theorem", "Azuma", "Lemma 8"),
         *["Potential"] * 4,
         "Realised",
     ]
     assert all(line.endswith((" of 46", "13 of 13")) for line in shown[50:])
-    reports = json.loads(invoke("check", "--horizon", "4", "--seeds", "1", "--json"))
+    reports = json.loads(invoke("check", "--horizon", "4", "--seeds", "20", "--json"))
     assert len(reports) == 46
     assert all(step["kept"] for report in reports for step in report["promises"]["steps"])
 

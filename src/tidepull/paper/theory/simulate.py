@@ -70,12 +70,11 @@ class Simulation:
 
     @property
     def potential_share(self) -> float:
-        """The largest sum of s in any trial at any checkpoint from T = 2, as a share of 5 sqrt(d T
-        log T)."""
+        """The largest sum of s in any trial at any checkpoint from T = 2 (0 without one), as a share
+        of 5 sqrt(d T log T)."""
         from_two = self.checkpoints >= 2
-        if not from_two.any():
-            return math.nan
-        return float(np.max(self.potential[:, from_two] / self.potential_limit[from_two]))
+        shares = self.potential[:, from_two] / self.potential_limit[from_two]
+        return float(np.max(shares, initial=0.0))
 
 
 def checkpoints(horizon: int, per_octave: int = 4) -> IntArray:
@@ -161,53 +160,32 @@ class _Tally:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Promises:
-    """What a simulation measured beside what the analysis promises.
+def promises(result: Simulation) -> tuple[Promise, ...]:
+    """All that the proof promises beside what was measured: the theorem and its events, then the
+    lemmas step by step.
 
     Failures are counted per trial: at most delta sum 1/t^2 for E^w and, from round 2 on (in round 1
-    the promise is empty), sum_{t >= 2} 1/t^2 for E^Theta. `regret_share` and `potential_share` are
-    worst cases over trials and checkpoints, as shares of their limits. `optimism_promised` is 0
-    where Lemma 2's premise does not hold. `steps` are the lemmas one by one.
+    the promise is empty), sum_{t >= 2} 1/t^2 for E^Theta. Shares of a limit are worst cases over
+    trials and checkpoints.
     """
-
-    regret_share: float
-    potential_share: float
-    w_failures: float
-    w_allowed: float
-    theta_failures: float
-    theta_allowed: float
-    optimism: float
-    optimism_promised: float
-    steps: tuple[Promise, ...]
-
-    @property
-    def kept(self) -> bool:
-        """Whether every promise was kept."""
-        return (
-            self.regret_share <= 1
-            and self.potential_share <= 1
-            and self.w_failures <= self.w_allowed
-            and self.theta_failures <= self.theta_allowed
-            and self.optimism >= self.optimism_promised
-            and all(step.kept for step in self.steps)
-        )
-
-
-def promises(result: Simulation, *, premise_holds: bool) -> Promises:
-    """Measured beside promised, for one simulation."""
     trials, horizon = result.scenario.seeds, result.scenario.horizon
     inverse_squares = 1.0 / np.arange(1, horizon + 1, dtype=np.float64) ** 2
-    return Promises(
-        regret_share=result.worst_share,
-        potential_share=0.0 if math.isnan(result.potential_share) else result.potential_share,
-        w_failures=float(result.failures_w.sum()) / trials,
-        w_allowed=result.setting.delta * float(inverse_squares.sum()),
-        theta_failures=float(result.failures_theta[1:].sum()) / trials,
-        theta_allowed=float(inverse_squares[1:].sum()),
-        optimism=result.optimism,
-        optimism_promised=OPTIMISM if premise_holds else 0.0,
-        steps=result.lemmas.promises(premise_holds=premise_holds),
+    w, theta = (n.sum() / trials for n in (result.failures_w, result.failures_theta[1:]))
+    w_allowed = result.setting.delta * float(inverse_squares.sum())
+    premise = theory.premise_from(result.setting) == 1
+    optimism = {"at_least": True, "promised": premise}
+    return (
+        Promise("Theorem", "regret / bound, most", result.worst_share, 1.0),
+        Promise("Theorem", "Σs / 5 √(d T log T), most", result.potential_share, 1.0),
+        Promise("Lemma 1", "failures of E^w a trial", float(w), w_allowed),
+        Promise(
+            "Lemma 1",
+            "failures of E^Θ a trial, from round 2",
+            float(theta),
+            float(inverse_squares[1:].sum()),
+        ),
+        Promise("Lemma 2", "rounds with optimism", result.optimism, OPTIMISM, **optimism),
+        *result.lemmas.promises(premise_holds=premise),
     )
 
 
