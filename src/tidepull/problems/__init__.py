@@ -62,7 +62,7 @@ _DECLARED: tuple[Declared, ...] = (
     ("class-blocks", "classification", "ClassBlocksParameters", "ClassBlocks", {"horizon": 6000},
      "40 classes, 4 at a time in blocks of 300 rounds, 21 numbers; only the arm of the right class "
      "pays"),
-    ("wild-rewards", "arms", "WildRewardsParameters", "HeavyTailedArms", {"horizon": 2000},
+    ("wild-rewards", "arms", "WildRewardsParameters", "wild_rewards", {"horizon": 2000},
      "8 Gaussian arms; 1% of rewards have heavy tails, or one is absurd"),
     ("shop", "shops", "ShopParameters", "shop", {"horizon": 6000},
      "a simulated shop of one of twelve kinds: visitors by the clock, arms that follow it, some "

@@ -27,6 +27,7 @@ from tidepull.problems.drift import (
     Sine,
     read_only,
 )
+from tidepull.problems.tables import DAY, MONDAY, WEEK
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
@@ -218,54 +219,30 @@ class WildRewardsParameters(Parameters):
     absurd: float = parameter(1e14, "that reward", ge=-1e15, le=1e15)
 
 
-class HeavyTailedArms(rewards.SimulatedProblem):
-    """A world of `wild-rewards`; means are drawn uniformly from 0 to 1."""
+class WildReward(rewards.HeavyReward):
+    """Heavy-tailed rewards, and an absurd one in one round."""
 
     def __init__(self, parameters: WildRewardsParameters, streams: Streams) -> None:
-        self.n_arms = parameters.n_arms
-        self._parameters = parameters
-        means = streams.generator("world").random(self.n_arms)
-        self._phases = [means, 1 - means]
-        for phase in self._phases:
-            phase.flags.writeable = False
-        self._wild = streams.generator("wild")
-        self.reward = rewards.GaussianReward(parameters.noise_std, streams.generator("noise"))
-        self._t = 0
+        noise, wild = streams.generator("noise"), streams.generator("wild")
+        p = parameters
+        super().__init__(p.noise_std, p.share, noise, wild=wild, scale=p.scale)
+        self._absurd_in, self._absurd, self._paid = p.absurd_in, p.absurd, 0
 
-    def means(self) -> FloatArray:
-        """What arms pay but for noise, which is symmetric."""
-        return self._at(self._t)
-
-    def structure(self) -> Structure:
-        """Which phase it is; every arm has a level in each. Wild rewards are not announced."""
-        half = self._parameters.half_period
-        phase = (self._t // half) % 2 if half else 0
-        return rewards.levels(
-            np.arange(self.n_arms) + self.n_arms * phase, self._parameters.noise_std
-        )
-
-    def random_regret(self, horizon: int) -> float:
-        """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k."""
-        return float(sum(mu.max() - mu.mean() for mu in map(self._at, range(horizon))))
-
-    def _at(self, t: int) -> FloatArray:
-        half = self._parameters.half_period
-        return np.asarray(self._phases[(t // half) % 2 if half else 0])
-
-    def step(self, arm: int) -> float:
-        """The reward of an arm, and on to the next round."""
-        means = self.means()
-        reward = self.reward(means, arm)
-        chance = self._wild.random()
-        tails = self._wild.standard_t(2, self.n_arms)
-        if chance < self._parameters.share:
-            reward = float(means[arm] + self._parameters.scale * tails[arm])
-        self._t += 1
-        return self._parameters.absurd if self._t == self._parameters.absurd_in else reward
+    def __call__(self, means: FloatArray, arm: int) -> float:
+        """The reward of this round."""
+        reward = super().__call__(means, arm)
+        self._paid += 1
+        return self._absurd if self._paid == self._absurd_in else reward
 
 
-DAY, WEEK = 86_400.0, 604_800.0
-MONDAY = 1_767_571_200.0  # 5 January 2026, 00:00
+def wild_rewards(parameters: WildRewardsParameters, streams: Streams) -> DriftingArms:
+    """Means are drawn uniformly from 0 to 1, and stay or become 1 - means every half period."""
+    means, half_period = (
+        streams.generator("world").random(parameters.n_arms),
+        parameters.half_period,
+    )
+    drift = Flip(means, 1 - means, half_period) if half_period else Constant(means)
+    return DriftingArms(drift, WildReward(parameters, streams))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,10 +35,11 @@ from tidepull.problems import classification, datasets
 from tidepull.problems.arms import DriftingArms, OneBestArm
 from tidepull.problems.drift import Drift, Flip, Rotation, Sine, is_flipped, read_only
 from tidepull.problems.linear import LinearProblem, PoolSampler, unit_vectors
-from tidepull.problems.rewards import BernoulliReward, GaussianReward, check_arm, levels
+from tidepull.problems.markov import CircularMarkovChain, CircularMarkovChainParameters
+from tidepull.problems.rewards import BernoulliReward, GaussianReward, check_arm
 from tidepull.protocols import Problem
 from tidepull.random import Streams
-from tidepull.types import Context, FloatArray, Structure
+from tidepull.types import FloatArray
 
 Row: TypeAlias = Literal[
     "flipping-gaussian",
@@ -57,7 +58,7 @@ ARM_NOISE_STD = 0.1
 NOISE_STD = 0.05
 POOL_SIZE, N_VECTORS, FLIPPING_DIM = 2000, 25, 50
 ARM_HALF_PERIOD, HALF_PERIOD = 10, 64
-N_CHAIN_ARMS, N_WAVES, WAVE_PERIOD = 8, 5, 32.0
+N_WAVES, WAVE_PERIOD = 5, 32.0
 ROBOT_ARMS = ("Slight-Right-Turn", "Sharp-Right-Turn", "Move-Forward", "Slight-Left-Turn")
 """The movements in the authors' order of arms."""
 _LARGEST_SEED = 2**32 - 1
@@ -135,40 +136,20 @@ def _positions(period: float) -> FloatArray:
     return np.cumsum(steps)
 
 
-class AuthorsChain:
+class AuthorsChain(CircularMarkovChain):
     """The circular chain; a hit draws the next state, although it is certain, before the reward."""
 
-    n_arms = N_CHAIN_ARMS
-
     def __init__(self, streams: OneState) -> None:
-        self._state = streams.state
-        self._rows = OneBestArm(noise_std=NOISE_STD).rows(self.n_arms)
-        self._best = int(self._state.choice(self.n_arms))
-
-    def context(self) -> Context:
-        """Nothing to see."""
-        return Context()
-
-    def means(self) -> FloatArray:
-        """1 for one arm, 0 for all others."""
-        return self._rows[self._best]
+        super().__init__(CircularMarkovChainParameters(noise_std=NOISE_STD), streams)
+        self._rng = streams.generator("rewards")
+        self.reward = OneDrawGaussian(NOISE_STD, self._rng)
 
     def step(self, arm: int) -> float:
-        """The reward of an arm; the chain moves to the next arm after a hit."""
-        check_arm(arm, self.n_arms)
-        mean = self._rows[self._best][arm]
+        """The reward of an arm; the chain has moved to the next arm after a hit."""
+        means = self.means()
         if arm == self._best:
-            next_arm = np.arange(self.n_arms) == (self._best + 1) % self.n_arms
-            self._best = int(self._state.choice(self.n_arms, p=next_arm.astype(float)))
-        return float(self._state.normal(mean, NOISE_STD))
-
-    def structure(self) -> Structure:
-        """Whose turn it is."""
-        return levels((np.arange(self.n_arms) == self._best).astype(np.int64), NOISE_STD)
-
-    def random_regret(self, horizon: int) -> float:
-        """Expected regret of uniformly random arms."""
-        return horizon * (1 - 1 / self.n_arms)
+            self._best = int(self._rng.choice(self.n_arms, p=np.roll(means, 1)))
+        return self.reward(means, arm)
 
 
 def authors_world(parameters: AuthorsWorldParameters, streams: Streams) -> Problem:

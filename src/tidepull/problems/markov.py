@@ -38,8 +38,8 @@ class CircularMarkovChain(SimulatedProblem):
         self.n_arms = parameters.n_arms
         self._rows = parameters.rows(parameters.n_arms)
         self._gap = parameters.best_mean - parameters.mean
-        self._best = int(streams.generator("start").integers(parameters.n_arms))
-        self.reward = GaussianReward(parameters.noise_std, streams.generator("noise"))
+        self._best = int(streams.generator("start").choice(parameters.n_arms))
+        self.reward: Reward = GaussianReward(parameters.noise_std, streams.generator("noise"))
 
     def means(self) -> FloatArray:
         """`best_mean` for one arm, `mean` for all others."""

@@ -39,18 +39,25 @@ class GaussianReward:
 
 
 class HeavyReward(GaussianReward):
-    """Gaussian rewards of which a share has Student noise of 2 degrees of freedom and unit scale
-    instead."""
+    """Gaussian rewards of which a share has Student noise of 2 degrees of freedom instead."""
 
-    def __init__(self, noise_std: float, share: float, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        noise_std: float,
+        share: float,
+        rng: np.random.Generator,
+        *,
+        wild: np.random.Generator | None = None,
+        scale: float = 1.0,
+    ) -> None:
         super().__init__(noise_std, rng)
-        self._share = share
+        self._share, self._scale, self._wild = share, scale, rng if wild is None else wild
 
     def __call__(self, means: FloatArray, arm: int) -> float:
         """The mean of the arm plus its own noise of this round, sometimes from far away."""
         ordinary = super().__call__(means, arm)
-        far, tails = self._rng.random() < self._share, self._rng.standard_t(2, len(means))
-        return float(means[arm] + tails[arm]) if far else ordinary
+        far, tails = self._wild.random() < self._share, self._wild.standard_t(2, len(means))
+        return float(means[arm] + self._scale * tails[arm]) if far else ordinary
 
 
 class BernoulliReward:

@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tidepull.errors import ArmError
 from tidepull.problems.drift import read_only
+from tidepull.problems.rewards import check_arm
 from tidepull.types import Context, FloatArray, IntArray
 
 HOUR, DAY, WEEK = 3600.0, 86_400.0, 604_800.0
@@ -81,8 +81,7 @@ class TableWorld:
 
     def step(self, arm: int) -> float:
         """The reward of an arm, and on to the next round."""
-        if not 0 <= arm < self.n_arms:
-            raise ArmError(f"arm must be a whole number from 0 to {self.n_arms - 1}, got {arm!r}")
+        check_arm(arm, self.n_arms)
         row = self._t % len(self.table)
         waits = self.table.waits
         self._wait = 0 if waits is None else int(waits[row, arm])

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidepull.problems.arms import HeavyTailedArms, WildRewardsParameters
+from tidepull.problems.arms import WildRewardsParameters, wild_rewards
 from tidepull.random import Streams
 
 
 def rewards(rounds: int, **parameters: float) -> tuple[np.ndarray, np.ndarray]:
     """Rewards of arm 0 and its means."""
-    problem = HeavyTailedArms(WildRewardsParameters(**parameters), Streams(1))  # type: ignore[arg-type]
+    problem = wild_rewards(WildRewardsParameters(**parameters), Streams(1))  # type: ignore[arg-type]
     found = [(float(problem.means()[0]), problem.step(0)) for _ in range(rounds)]
     means, paid = np.array(found).T
     return paid, means

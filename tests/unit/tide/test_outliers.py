@@ -10,8 +10,7 @@ import pytest
 from tidepull.experiments.loop import play
 from tidepull.policies import build_policy
 from tidepull.problems import shape_of
-from tidepull.problems.arms import HeavyTailedArms as World
-from tidepull.problems.arms import WildRewardsParameters
+from tidepull.problems.arms import WildRewardsParameters, wild_rewards
 from tidepull.random import Streams
 from tidepull.tide import TideParameters
 from tidepull.tide.models.notes import Moment
@@ -74,7 +73,7 @@ def test_new_rewards_are_within_bounds_when_a_tenth_of_recent_ones_were() -> Non
 @pytest.mark.parametrize("absurd_in", [5, 150])
 def test_tide_loses_few_rounds_when_one_reward_is_absurd(absurd_in: int) -> None:
     def regret(world: WildRewardsParameters) -> float:
-        problem = World(world, Streams(4).child("problem"))
+        problem = wild_rewards(world, Streams(4).child("problem"))
         policy = build_policy(("tide", {"without": FEW}), shape_of(problem), seed=4)
         return float(play(problem, policy, 300).regret[-1])
 
@@ -200,7 +199,7 @@ def test_careful_bounds_continue_from_a_snapshot() -> None:
 
 def flipping(seed: int, share: float, wild: float = 0.01) -> tuple[float, int]:
     world = WildRewardsParameters(n_arms=4, half_period=10, share=share)
-    problem = World(world, Streams(seed).child("problem"))
+    problem = wild_rewards(world, Streams(seed).child("problem"))
     policy = build_policy(
         ("tide", {"wild": wild, "without": ["network"]}), shape_of(problem), seed=seed
     )
