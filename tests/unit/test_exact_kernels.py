@@ -25,6 +25,8 @@ def bits(value: Any) -> Any:
         return tuple(map(bits, value))
     if hasattr(value, "arrays"):
         return bits(value.arrays)
+    if isinstance(value, np.random.Generator):
+        return repr(value.bit_generator.state)
     return None if value is None else (np.asarray(value).dtype.kind, np.asarray(value).tobytes())
 
 
@@ -98,6 +100,7 @@ def test_tide_decides_and_learns_alike(twins: Twins, shape: ProblemShape, binary
     play(build_policy("tide", shape, seed=1), shape, binary, 36)
     assert +twins.different == Counter()
     assert twins.calls["tide.models.weights.reweigh"] == ENOUGH
+    assert twins.calls["tide.models.structural_kernels.learn_reward"] == ENOUGH
 
 
 @pytest.mark.parametrize("policy", ["lin-ts", "lin-ucb", "sw-lin-ucb"], ids=str)

@@ -38,6 +38,7 @@ from tidepull.tide.models.structural import HOUR_SECONDS, Blocks
 from tidepull.tide.parameters import STRUCTURAL
 from tidepull.tide.structural_mixture import (
     StructuralMixture,
+    draw,
     rewards_of,
     structures_of,
     sure_week,
@@ -48,6 +49,8 @@ REFITS = (8, 32, 128, 512)
 """Numbers of rewards after which units are fitted anew."""
 _KEPT = 1024
 """Latest rewards that are on record: what mixtures in new units can learn."""
+_ROWS = 64
+"""Latest features that are kept for rewards to come."""
 _MOST_CROSSED = 8
 """Numbers of a context that may count differently by hour."""
 _LARGEST = 4_000_000
@@ -66,16 +69,29 @@ class _MixtureFit(Stateful):
     def __init__(self, new_mixture: Callable[[], StructuralMixture], contexts: ContextMap) -> None:
         self._new_mixture, self.contexts = new_mixture, contexts
         self.mixtures, self.likelihood, self.learnt = [new_mixture()], BINARY, 0
+        self._rows: dict[tuple[float | None, bytes], FloatArray] = {}
 
     def fit(self, rewards: FloatArray, arms: IntArray, raw: FloatArray) -> None:
         """Likelihood, units and contexts by these rewards; nothing is learnt yet."""
         self._set_likelihood(likelihood_of(rewards))
         if self.contexts.raw_dim and len(rewards) >= REFITS[0]:
             self.contexts = self.contexts.fitted(raw)
+            self._rows.clear()
         first, *sizes = self.mixtures
         first.fit((rewards != 0).astype(float) if sizes else rewards, arms)
         for mixture in sizes:
             mixture.fit(np.log(rewards[rewards > 0]), arms[rewards > 0])
+
+    def row(self, raw: FloatArray, time: float | None) -> FloatArray:
+        """x of what is seen at a time; a decision and its reward share it."""
+        seen = time, raw.tobytes()
+        x = self._rows.get(seen)
+        if x is None:
+            z = self.contexts(raw[None])[0, 1 : self.contexts.narrow] if len(raw) else raw
+            x = self._rows[seen] = self.mixtures[0].blocks.features(time, z)
+            if len(self._rows) > _ROWS:
+                del self._rows[next(iter(self._rows))]
+        return x
 
     def fits(self, reward: float) -> bool:
         """Whether the likelihood allows a reward."""
@@ -101,6 +117,7 @@ class _MixtureFit(Stateful):
         """Continue from a snapshot of a fit of the same structures."""
         self._set_likelihood(int(snapshot["likelihood"]))
         super().restore(snapshot)
+        self._rows.clear()
 
 
 class StructuralThompson(Stateful):
@@ -127,6 +144,7 @@ class StructuralThompson(Stateful):
         self._start = 0  # the number of rewards from which on refits are counted
         self._count, self._rounds, self._latest = 0, 0, math.nan
         self._available = np.ones(shape.n_arms, bool)
+        self._seen: tuple[FloatArray, float] | None = None  # features of the latest round
         self._rng = streams.generator("posterior")
         self._times, self._rewards = np.full(_KEPT, np.nan), np.zeros(_KEPT)
         self._decided, self._arms = np.zeros(_KEPT, np.int64), np.zeros(_KEPT, np.int64)
@@ -144,8 +162,8 @@ class StructuralThompson(Stateful):
 
     def shares(self, context: Context, draws: int) -> FloatArray:
         """A round: the share of draws in which each arm is best."""
-        X, now = self._features(context)
-        scores = self._samples(X, now, draws)
+        self._seen = self._features(context)
+        scores = self._samples(*self._seen, draws)
         self._rounds += 1
         return best_shares(scores, context.available)
 
@@ -171,7 +189,7 @@ class StructuralThompson(Stateful):
         """A reward of the record, at its place in it."""
         time = None if math.isnan(self._times[i]) else float(self._times[i])
         now = float(self._decided[i]) if time is None else time / HOUR_SECONDS
-        x = self._row(fit, self._raw[i], time)
+        x = fit.row(self._raw[i], time)
         fit.learn(0 if self._shared else int(self._arms[i]), x, float(self._rewards[i]), now)
 
     def _refit(self) -> None:
@@ -197,33 +215,27 @@ class StructuralThompson(Stateful):
         return self._successor is not None
 
     def _features(self, context: Context) -> tuple[FloatArray, float]:
-        """x of every arm, and the time in hours, or rounds."""
+        """x of every arm (one row where arms have weights of their own), and the time in hours, or
+        rounds."""
         raw, time = self._fit.contexts.raw(context), context.time
         self._available[:] = True if context.available is None else context.available
-        rows = [self._row(self._fit, row, time) for row in (raw if self._shared else raw[:1])]
-        X = (
-            np.array(rows)
-            if self._shared
-            else np.broadcast_to(rows[0], (self._n_arms, len(rows[0])))
-        )
+        X = np.array([self._fit.row(row, time) for row in raw])
         return X, self._rounds if time is None else time / HOUR_SECONDS
-
-    def _row(self, fit: _MixtureFit, raw: FloatArray, time: float | None) -> FloatArray:
-        if not self._blocks.context_dim:
-            return self._blocks.features(time, np.empty(0))
-        return self._blocks.features(time, fit.contexts(raw[None])[0, 1 : fit.contexts.narrow])
 
     def _samples(self, X: FloatArray, now: float, draws: int) -> FloatArray:
         """Draws of the expected reward of every arm, one a row."""
-        mixtures, shared, rng = self._fit.mixtures, self._shared, self._rng
-        weights = [(mixture, mixture.cumulated()) for mixture in mixtures]
-        drawn = [[mixture.draw(u, shared, rng) for mixture, u in weights] for _ in range(draws)]
-        of_each = zip(mixtures, map(list, zip(*drawn, strict=True)), strict=True)
-        return rewards_of(mixture.values(of, X, now, shared) for mixture, of in of_each)
+        mixtures, shared = self._fit.mixtures, self._shared
+        drawn = draw(mixtures, draws, shared, self._rng)
+        return rewards_of(
+            mixture.values(ms, z, X, now, shared)
+            for mixture, (ms, z) in zip(mixtures, drawn, strict=True)
+        )
 
-    def expected(self, context: Context) -> FloatArray:
-        """The expected reward of every arm under the leading models."""
-        X, now = self._features(context)
+    def expected(self) -> FloatArray:
+        """The expected reward of every arm under the leading models, in the round of the latest
+        `shares`."""
+        assert self._seen is not None, "expected() follows shares()"
+        X, now = self._seen
         mixtures = self._fit.mixtures
         return rewards_of(mixture.expect(X, now, self._shared) for mixture in mixtures)
 

@@ -13,11 +13,11 @@ from tidepull.tide.models.noise import draw_scale
 from tidepull.tide.models.structural import (
     DAY_SECONDS,
     HOUR_SECONDS,
-    LASTING_HOURS,
     Blocks,
     ModelStructure,
     StructuralModels,
 )
+from tidepull.tide.models.structural_kernels import LEAST_KNOWN, draw_models, reweigh
 from tidepull.tide.submodels import Submodel, draw_weights, draws_for, submodels
 from tidepull.types import BoolArray, FloatArray, IntArray
 
@@ -29,12 +29,9 @@ standard deviation."""
 _PERSISTENCES = {1.0: 0.5, 0.95: 0.25, 0.8: 0.25}
 """rho of the deviation in an hour (1: none), and how likely each is."""
 _ALPHA = 1e-5
-_WIDEST = 1.0
-"""Largest factor on the width of draws (`models/noise.py`)."""
-_NARROWEST, _PLAYS = {False: 0.4, True: 0.25}, {False: 2.0, True: 0.5}
-"""Least factor, and c; smaller where all arms share weights, which every arm then tries out."""
-_LEAST_KNOWN = 1e-3
-"""Rewards by which an arm is known at least; what its prior says is not counted among them."""
+_WIDTHS = {False: np.array([0.4, 1.0, 2.0]), True: np.array([0.25, 1.0, 0.5])}
+"""Least and largest factor on the width of draws, and c (`models/noise.py`); smaller where all arms
+share weights, which every arm then tries out."""
 _SPEAKS, _SURE = 0.01, 0.99
 """Weight of a model that is asked for what is said, and the chance from which on an arm is named
 best: 168 hours are looked at again and again, so that at 95% equal arms are told apart too
@@ -73,46 +70,43 @@ class StructuralMixture(Stateful):
         y = (value - self.centre) / self.spread
         if kinds is not None:
             y = kinds[value == 1.0]
-        joint = self.log_weights + self.models.observe(block, x, y, now, kinds)
-        likelihood = float(np.logaddexp.reduce(joint))
+        scores = self.models.observe(block, x, y, now, kinds)
         alpha = min(_ALPHA, 1 / count)
-        self.log_weights = np.logaddexp(
-            joint - likelihood + math.log1p(-alpha), self._log_prior + math.log(alpha)
-        )
-        return likelihood
-
-    def cumulated(self) -> FloatArray:
-        """Weights of the models, added up."""
-        return np.cumsum(np.exp(self.log_weights))
-
-    def draw(self, u: FloatArray, shared: bool, rng: np.random.Generator) -> tuple[int, FloatArray]:
-        """A model by the weights `cumulated`, and standard normal numbers for the errors of its
-        arms."""
-        m = min(int(u.searchsorted(rng.random() * u[-1], side="right")), len(u) - 1)
-        return m, rng.standard_normal(self.models.present(m) if shared else self.models.n_blocks)
+        kept, given = math.log1p(-alpha), math.log(alpha)
+        return float(reweigh(self.log_weights, scores, self._log_prior, kept, given))
 
     def values(
-        self, draws: list[tuple[int, FloatArray]], X: FloatArray, now: float, shared: bool
+        self, ms: IntArray, z: FloatArray, X: FloatArray, now: float, shared: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """The expected value of every arm in each draw (rows), and the variance of its noise. What
-        a model believes is computed once for all of its draws."""
+        """The expected value of every arm in each draw (rows) of a model and of standard normal
+        numbers, and the variance of its noise."""
+        models, widths = self.models, _WIDTHS[shared]
+        drawn = (
+            self._shared_draws(ms, z, X, now) if shared else models.draws(ms, z, X[0], now, widths)
+        )
+        return self.centre + self.spread * drawn, models.noises[ms, None] * self.spread**2
+
+    def _shared_draws(
+        self, drawn: IntArray, z: FloatArray, X: FloatArray, now: float
+    ) -> FloatArray:
+        """Draws where all arms share a weight vector. What a model believes is computed once for
+        all of its draws."""
         models, places = self.models, dict[int, int]()
-        of = [places.setdefault(m, len(places)) for m, _ in draws]
+        of = [places.setdefault(m, len(places)) for m in drawn.tolist()]
         ms = list(places)
-        if shared:
-            means = np.array([X @ models.weights(m, now) for m in ms])
-            widths = [models.error_widths(m, X, now) for m in ms]
-            variances = np.array([np.einsum("kd,kd->k", width, width) for width in widths])
-            errors = np.array([widths[k] @ z for k, (_, z) in zip(of, draws, strict=True)])
-        else:
-            means, variances = models.outlooks(ms, X, now, lasting_hours=LASTING_HOURS)
-            errors = np.sqrt(np.maximum(variances, 0.0))[of] * np.array([z for _, z in draws])
-        noise = models.noises(ms)[:, None]
-        known = noise * (1 / np.maximum(variances, 1e-12) - 1 / models.priors(ms, X))
-        leverages = 1 / np.maximum(known, _LEAST_KNOWN)
-        kappa = draw_scale(leverages, least=_NARROWEST[shared], most=_WIDEST, plays=_PLAYS[shared])
-        drawn = means[of] + kappa[of] * errors
-        return self.centre + self.spread * drawn, noise[of] * self.spread**2
+        means = np.array([X @ models.weights(m, now) for m in ms])
+        widths = [models.error_widths(m, X, now) for m in ms]
+        variances = np.array([np.einsum("kd,kd->k", width, width) for width in widths])
+        errors = np.array(
+            [widths[k] @ row[: widths[k].shape[1]] for k, row in zip(of, z, strict=True)]
+        )
+        known = models.noises[ms, None] * (
+            1 / np.maximum(variances, 1e-12) - 1 / models.priors(ms, X)
+        )
+        least, most, plays = _WIDTHS[True].tolist()
+        kappa = draw_scale(1 / np.maximum(known, LEAST_KNOWN), least=least, most=most, plays=plays)
+        shared: FloatArray = means[of] + kappa[of] * errors
+        return shared
 
     def submodels(self, now: float) -> list[Submodel]:
         """What the leading models say, each with and without its seasons."""
@@ -121,16 +115,30 @@ class StructuralMixture(Stateful):
 
     def in_rewards(self, values: FloatArray) -> tuple[FloatArray, float]:
         """Standardised values as they are paid, and the variance of the leading model's noise."""
-        noise = self.models.noise(int(np.argmax(self.log_weights)))
-        return self.centre + self.spread * values, noise * self.spread**2
+        noise = self.models.noises[np.argmax(self.log_weights)]
+        return self.centre + self.spread * values, float(noise) * self.spread**2
 
     def expect(self, X: FloatArray, now: float, shared: bool) -> tuple[FloatArray, float]:
         """The expected value of every arm under the leading model, and the variance of its
         noise."""
-        m = int(np.argmax(self.log_weights))
+        m, models = int(np.argmax(self.log_weights)), self.models
         return self.in_rewards(
-            X @ self.models.weights(m, now) if shared else self.models.outlook(m, X, now)[0]
+            X @ models.weights(m, now) if shared else models.expected(m, X[0], now)
         )
+
+
+def draw(
+    mixtures: Sequence[StructuralMixture], draws: int, shared: bool, rng: np.random.Generator
+) -> list[tuple[IntArray, FloatArray]]:
+    """Draws of a model of each mixture, and of standard normal numbers for the errors of its arms
+    (weights where all arms share them)."""
+    models = mixtures[0].models
+    counts = models.present if shared else np.full(len(models), models.n_blocks)
+    sums = np.array([np.cumsum(np.exp(mixture.log_weights)) for mixture in mixtures])
+    ms = np.empty((len(mixtures), draws), np.int64)
+    z = np.empty((len(mixtures), draws, int(counts.max())))
+    draw_models(rng, sums, counts, ms, z)
+    return list(zip(ms, z, strict=True))
 
 
 def rewards_of(values: Iterable[tuple[FloatArray, FloatArray | float]]) -> FloatArray:

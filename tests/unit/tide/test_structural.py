@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from typing import Any
@@ -15,11 +16,15 @@ from tidepull.tide.models.structural import (
     Blocks,
     ModelStructure,
     StructuralModels,
-    quadratic_forms,
-    subtract_products,
+)
+from tidepull.tide.models.structural_kernels import (
+    draw_models,
+    draw_values,
+    learn_reward,
+    reweigh,
 )
 from tidepull.tide.structural import ANY, BINARY, HURDLE, likelihood_of
-from tidepull.tide.structural_mixture import StructuralMixture, structures_of
+from tidepull.tide.structural_mixture import StructuralMixture, draw, structures_of
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -44,6 +49,14 @@ def dense_outlook(
     return float(k @ np.linalg.solve(K, y)), float(prior - k @ np.linalg.solve(K, k))
 
 
+def outlook(
+    models: StructuralModels, m: int, X: FloatArray, now: float
+) -> tuple[FloatArray, FloatArray]:
+    """Means and variances of x'w of every arm under model m."""
+    mean, cov = models.posterior(m, now)
+    return np.einsum("kd,kd->k", X, mean), np.einsum("kd,kde,ke->k", X, cov, X)
+
+
 @pytest.mark.parametrize("index", [0, 4, 8, 13, 22, 35])
 def test_filter_is_gaussian_process_regression(index: int) -> None:
     rng = np.random.default_rng(index)
@@ -54,10 +67,10 @@ def test_filter_is_gaussian_process_regression(index: int) -> None:
     X = np.array([blocks.features(h * HOUR, rng.standard_normal(2)) for h in hours])
     y, arms, noise = rng.standard_normal(40), rng.integers(2, size=40), np.empty(40)
     for i in range(40):
-        noise[i] = models.noise(index)
+        noise[i] = models.noises[index]
         models.observe(int(arms[i]), X[i], float(y[i]), float(hours[i]), None)
     now, rows = hours[-1] + 5.0, np.array([X[3], X[7]])
-    means, variances = models.outlook(index, rows, now)
+    means, variances = outlook(models, index, rows, now)
     for k in range(2):
         own = arms == k
         expected = dense_outlook(
@@ -75,10 +88,10 @@ def test_reward_that_comes_late_counts_for_its_own_time(index: int) -> None:
     X = np.array([blocks.features(hour * HOUR, np.empty(0)) for hour in hours])
     y, noise = np.array([0.7, -1.1]), np.empty(2)
     for i in range(2):
-        noise[i] = models.noise(0)
+        noise[i] = models.noises[0]
         models.observe(0, X[i], float(y[i]), float(hours[i]), None)
     assert models._clock[0] == 1000.0
-    means, variances = models.outlook(0, X[:1], 1000.0)
+    means, variances = outlook(models, 0, X[:1], 1000.0)
     expected = dense_outlook(structure, blocks, X, hours, y, noise, X[0], 1000.0)
     assert (means[0], variances[0]) == pytest.approx(expected, rel=1e-7)
 
@@ -89,10 +102,12 @@ def test_deviation_is_explored_only_as_far_as_it_lasts() -> None:
     models = StructuralModels(structures, blocks, 1)
     x = blocks.features(0.0, np.empty(0))[None]
     for m, structure in enumerate(structures):
-        _, whole = models.outlook(m, x, 0.0)
-        _, lasting = models.outlook(m, x, 0.0, lasting_hours=24.0)
+        _, whole = outlook(models, m, x, 0.0)
+        drawn = models.draws(np.array([m]), np.ones((1, 1)), x[0], 0.0, np.ones(3))
         deviation = structure.variances(blocks)[-1]
-        assert whole[0] - lasting[0] == pytest.approx(deviation * (1 - structure.persistence**48))
+        assert whole[0] - drawn[0, 0] ** 2 == pytest.approx(
+            deviation * (1 - structure.persistence**48)
+        )
 
 
 def test_student_prediction_and_noise() -> None:
@@ -101,11 +116,11 @@ def test_student_prediction_and_noise() -> None:
     blocks = Blocks()
     models = StructuralModels(structures_of(blocks), blocks, 1)
     x = blocks.features(5 * HOUR, np.empty(0))
-    a, b, variance = 1.0, 0.5, models.outlook(0, x[None], 0.0)[1][0]
+    a, b, variance = 1.0, 0.5, outlook(models, 0, x[None], 0.0)[1][0]
     score = models.observe(0, x, 1.3, 0.0, None)[0]
     assert score == pytest.approx(student.logpdf(1.3, 2 * a, scale=math.sqrt(variance + b / a)))
     noise = 0.995 * b + 0.005 * 0.5 + 0.5 * 1.3**2 * 0.5 / (variance + 0.5)
-    assert models.noise(0) == pytest.approx(noise / (a + 0.5))
+    assert models.noises[0] == pytest.approx(noise / (a + 0.5))
 
 
 def test_two_point_prediction_is_the_mean() -> None:
@@ -113,7 +128,7 @@ def test_two_point_prediction_is_the_mean() -> None:
     models = StructuralModels(structures_of(blocks), blocks, 1)
     x = blocks.features(None, np.empty(0))
     for reward in (1.0, 1.0, -1.0):
-        mean = models.outlook(0, x[None], 0.0)[0][0]
+        mean = outlook(models, 0, x[None], 0.0)[0][0]
         chance = (mean + 1) / 2
         score = models.observe(0, x, reward, 0.0, (-1.0, 1.0))[0]
         assert score == pytest.approx(math.log(chance if reward > 0 else 1 - chance))
@@ -185,10 +200,10 @@ def test_arm_that_was_never_played_is_drawn_with_its_whole_width() -> None:
     for n in range(200):
         mixture.learn(0, x, float(rng.random() < 0.5), float(n), binary=True, count=n + 1)
     X = np.broadcast_to(x, (3, len(x)))
-    drawn = [mixture.draw(mixture.cumulated(), False, rng) for _ in range(4000)]
-    draws, _ = mixture.values(drawn, X, 200.0, False)
+    ((ms, z),) = draw([mixture], 4000, False, rng)
+    draws, _ = mixture.values(ms, z, X, 200.0, False)
     prior = mixture.spread * math.sqrt(mixture.models.priors([0], X)[0, 0])
-    _, variances = mixture.models.outlook(0, X, 200.0)
+    _, variances = outlook(mixture.models, 0, X, 200.0)
     known = mixture.spread * math.sqrt(variances[0])
     assert draws[:, 1:].std(axis=0) == pytest.approx([prior, prior], rel=0.05)
     assert draws[:, 0].std() < 0.7 * known
@@ -280,27 +295,49 @@ def test_draws_explore_a_deviation_only_as_far_as_it_lasts() -> None:
     for n in range(200):
         mixture.learn(0, x, float(rng.random() < 0.5), float(n), binary=True, count=n + 1)
     X = np.broadcast_to(x, (2, len(x)))
-    drawn = [mixture.draw(mixture.cumulated(), False, rng) for _ in range(4000)]
-    draws, _ = mixture.values(drawn, X, 200.0, False)
+    ((ms, z),) = draw([mixture], 4000, False, rng)
+    draws, _ = mixture.values(ms, z, X, 200.0, False)
     lasting = mixture.spread * math.sqrt(mixture.models.priors([0], X)[0, 1])
-    whole = mixture.spread * math.sqrt(mixture.models.outlook(0, X, 200.0)[1][1])
+    whole = mixture.spread * math.sqrt(outlook(mixture.models, 0, X, 200.0)[1][1])
     assert draws[:, 1].std() == pytest.approx(lasting, rel=0.05)
     assert whole > 1.08 * lasting
 
 
-def test_what_runs_until_kernels_are_compiled_has_their_bits() -> None:
-    update: Any = subtract_products
-    forms: Any = quadratic_forms
-    rng = np.random.default_rng(3)
-    v = (rng.random((6, 9)) < 0.6).astype(float)
-    present = v[:, None, :, None] * v[:, None, None, :]
-    cov = rng.normal(size=(6, 4, 9, 9)) * present + 0.0  # no negative zeros, as in a filter
-    left, right = (rng.normal(size=(6, 9)) * v for _ in range(2))
-    first, second = cov.copy(), cov.copy()
-    update.py_func(first, 2, left, right)
-    update.until_compiled(second, 2, left, right)
-    assert first.tobytes() == second.tobytes()
-    assert first.tobytes() != cov.tobytes()
-    ms, rows = np.array([5, 0, 3]), rng.normal(size=(3, 4, 9))
-    of = cov, ms, rows, v
-    assert forms.py_func(*of).tobytes() == forms.until_compiled(*of).tobytes()
+def same_bits(kernel: Any, *args: Any) -> None:
+    """What runs until a kernel is compiled gives what the kernel gives."""
+    one, other = copy.deepcopy(args), copy.deepcopy(args)
+    assert kernel.py_func(*one) == kernel.until_compiled(*other)
+    for given, first, second in zip(args, one, other, strict=True):
+        if isinstance(given, np.random.Generator):
+            assert first.bit_generator.state == second.bit_generator.state
+        elif isinstance(given, np.ndarray):
+            assert first.tobytes() == second.tobytes()
+
+
+@pytest.mark.parametrize("context_dim", [0, 3, 14])
+@pytest.mark.parametrize("binary", [True, False])
+def test_what_runs_until_kernels_are_compiled_has_their_bits(
+    context_dim: int, binary: bool
+) -> None:
+    rng, blocks = np.random.default_rng(3), Blocks(context_dim, crossed=context_dim == 3)
+    models = StructuralModels(structures_of(blocks)[:20], blocks, 3)
+    kinds = (-0.6, 1.4) if binary else None
+    for n in range(40):
+        x = blocks.features(7e3 * n, rng.normal(size=context_dim))
+        y = kinds[n % 2] if kinds is not None else float(rng.normal())
+        models.observe(n % 2, x, y, 2.0 * n + 7 * (n % 3), kinds)
+    told, ones = np.zeros((3, 20)), np.ones(20)
+    known = models._mean, models._cov, models._v
+    of = models._a, models._b, told
+    zero, one, square = (-0.6, 1.4, 2.0**2) if binary else (0.0, 0.0, 0.0)
+    for decay, ago in ((models._rho**0.7, ones), (ones, models._rho**1.3)):
+        same_bits(learn_reward, *known, 1, x, decay, ago, 1.4, zero, one, square, *of)
+    log_weights, scores = np.log(rng.dirichlet(ones)), rng.normal(size=20)
+    same_bits(reweigh, log_weights, scores, np.log(ones / 20), math.log(0.99), math.log(0.01))
+    sums, counts = np.cumsum(rng.dirichlet(ones, 2), axis=1), np.array([3, 5] * 10)
+    ms, z = np.zeros((2, 6), np.int64), np.zeros((2, 6, 5))
+    same_bits(draw_models, rng, sums, counts, ms, z)
+    drawn, values = np.array([4, 0, 19, 4]), np.zeros((4, 3))
+    decays, widths = rng.random((20, 3)), np.array([0.4, 1.0, 2.0])
+    now = x, decays, models._lasting, drawn, rng.normal(size=(4, 3)), widths, values
+    same_bits(draw_values, *known, models._is_met, models.noises, *now)

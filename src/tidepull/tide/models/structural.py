@@ -32,13 +32,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 
 import numpy as np
 
-from tidepull._internal.kernels import kernel
 from tidepull.state import Stateful
+from tidepull.tide.models.structural_kernels import NOISE_A, NOISE_B, draw_values, learn_reward
 from tidepull.types import FloatArray, IntArray
 
 HOUR_SECONDS, DAY_SECONDS, WEEK_SECONDS = 3600.0, 86_400.0, 604_800.0
@@ -48,14 +48,8 @@ DAY_WAVES, WEEKEND_WAVES, WEEK_WAVES = 6, 2, 3
 """Harmonics of the day (the sixth is four hours long), of those apart on weekends, of the week."""
 _WEEKEND_SHARE = 2 / 7
 """Taken off the indicator of the weekend, so that the level is that of an average day."""
-_NOISE_A, _NOISE_B, _NOISE_MEMORY = 1.0, 0.5, 0.995
-"""a0, b0 and h of the noise, in units of standardised rewards."""
-_LARGEST_ERROR = 5.0
-"""Standard deviations; a larger error counts as this one in the variance of the noise."""
 LASTING_HOURS = 24.0
 """Hours (rounds without a time) for which a deviation must last to be worth exploring."""
-_LEAST_CHANCE = 1e-3
-"""A linear chance is kept this far from 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +90,16 @@ class Blocks:
         np.float64(2.0)
         """
         places = _places(self)
-        x = np.zeros(places["deviation"].stop)
+        x = np.empty(places["deviation"].stop)
         x[0] = x[-1] = 1.0
         x[places["context"]] = z
         if time is None:
+            x[1 : places["week"].stop] = x[places["context x time"]] = 0.0
             return x
-        day, weekend = waves(time, DAY_SECONDS, DAY_WAVES), is_weekend(time) - _WEEKEND_SHARE
-        x[places["day"]] = day
-        x[places["weekend"]] = weekend
-        x[places["weekend x day"]] = weekend * day[: 2 * WEEKEND_WAVES]
-        x[places["week"]] = waves(time, WEEK_SECONDS, WEEK_WAVES)
+        x[1 : places["week"].stop] = _seasons(time)
         if self.crossed:
-            x[places["context x time"]] = np.outer((weekend, day[0], day[1]), z).ravel()
+            waves = x[[places["weekend"].start, 1, 2]]
+            x[places["context x time"]] = (waves[:, None] * z).ravel()
         return x
 
 
@@ -116,6 +108,15 @@ def _places(blocks: Blocks) -> dict[str, slice]:
     ends = list(accumulate(blocks.sizes.values()))
     starts = [0, *ends[:-1]]
     return dict(zip(blocks.sizes, map(slice, starts, ends), strict=True))
+
+
+@lru_cache(maxsize=64)
+def _seasons(time: float) -> FloatArray:
+    """Features of a time, the blocks from "day" to "week"; a decision and its reward share them."""
+    day, weekend = waves(time, DAY_SECONDS, DAY_WAVES), is_weekend(time) - _WEEKEND_SHARE
+    at_weekends = weekend * day[: 2 * WEEKEND_WAVES]
+    week = waves(time, WEEK_SECONDS, WEEK_WAVES)
+    return np.concatenate([day, [weekend], at_weekends, week])
 
 
 def waves(time: float, period: float, count: int) -> FloatArray:
@@ -192,45 +193,10 @@ def _wave_variances(count: int, most: int) -> FloatArray:
     return np.where(i <= count, 1 / i**2, 0.0)
 
 
-def _log_gamma_ratios(a: FloatArray) -> FloatArray:
-    """log Gamma(a + 1/2) - log Gamma(a)."""
-    return np.array([math.lgamma(each + 0.5) - math.lgamma(each) for each in a.tolist()])
-
-
-def _subtract_in_numpy(cov: FloatArray, block: int, left: FloatArray, right: FloatArray) -> None:
-    cov[:, block] -= left[:, :, None] * right[:, None, :]
-
-
-@kernel(until_compiled=_subtract_in_numpy, nogil=True)
-def subtract_products(cov: FloatArray, block: int, left: FloatArray, right: FloatArray) -> None:
-    """Subtract left_m right_m' from the covariance that a block has in model m, for every m."""
-    for m in range(left.shape[0]):
-        for i in range(left.shape[1]):
-            factor = left[m, i]
-            if factor != 0.0:  # coefficients that the model does not have
-                for j in range(right.shape[1]):
-                    cov[m, block, i, j] -= factor * right[m, j]
-
-
-def _forms_in_numpy(cov: FloatArray, ms: IntArray, rows: FloatArray, _: FloatArray) -> FloatArray:
-    pairs = zip(ms, rows, strict=True)
-    return np.array([np.einsum("kd,kde,ke->k", row, cov[m], row) for m, row in pairs])
-
-
-@kernel(until_compiled=_forms_in_numpy, nogil=True)
-def quadratic_forms(cov: FloatArray, ms: IntArray, rows: FloatArray, v: FloatArray) -> FloatArray:
-    """x'C x of every arm under several models, in the order of NumPy's sums; v is 0 where a model
-    has no coefficient."""
-    forms = np.zeros(rows.shape[:2])
-    for n in range(len(ms)):
-        present = np.flatnonzero(v[ms[n]])
-        for k in range(rows.shape[1]):
-            total = 0.0
-            for i in present:
-                for j in present:
-                    total += rows[n, k, i] * cov[ms[n], k, i, j] * rows[n, k, j]
-            forms[n, k] = total
-    return forms
+@lru_cache(maxsize=4)
+def _log_gamma_ratio(a: float) -> float:
+    """log Gamma(a + 1/2) - log Gamma(a); a is the same of all models."""
+    return math.lgamma(a + 0.5) - math.lgamma(a)
 
 
 class StructuralModels(Stateful):
@@ -255,30 +221,25 @@ class StructuralModels(Stateful):
     def __init__(self, structures: list[ModelStructure], blocks: Blocks, n_blocks: int) -> None:
         count, d = len(structures), blocks.dim
         self.variances = self._v = np.array([one.variances(blocks) for one in structures])
-        self._rho = np.ones((count, d))
-        self._rho[:, -1] = [structure.persistence for structure in structures]
+        self._rho = np.array([structure.persistence for structure in structures])
+        self._persistences, self._persistence = np.unique(self._rho, return_inverse=True)
+        self._lasting = np.array([rho**LASTING_HOURS for rho in self._rho.tolist()])
         self._mean, self._cov = np.zeros((count, n_blocks, d)), np.zeros((count, n_blocks, d, d))
         self._clock = np.zeros(n_blocks)
         self._is_met = np.zeros(n_blocks, bool)  # before its first reward a block has its prior
-        self._a, self._b = np.full(count, _NOISE_A), np.full(count, _NOISE_B)
-        self._present = np.count_nonzero(self._v > 0, axis=1).tolist()
+        self._a, self._b = np.full(count, NOISE_A), np.full(count, NOISE_B)
+        self.present: IntArray = np.count_nonzero(self._v > 0, axis=1)  # coefficients of each model
+        self._now, self._told = np.ones(count), np.empty((3, count))
         self.n_blocks = n_blocks
 
     def __len__(self) -> int:
         return len(self._v)
 
-    def present(self, m: int) -> int:
-        """Number of coefficients that model m has."""
-        return int(self._present[m])
-
-    def noises(self, ms: Sequence[int]) -> FloatArray:
-        """s2 of several models."""
-        noises: FloatArray = self._b[ms] / self._a[ms]
+    @property
+    def noises(self) -> FloatArray:
+        """s2 of every model."""
+        noises: FloatArray = self._b / self._a
         return noises
-
-    def noise(self, m: int) -> float:
-        """s2 of model m."""
-        return float(self._b[m] / self._a[m])
 
     def observe(
         self, block: int, x: FloatArray, y: float, now: float, binary: tuple[float, float] | None
@@ -304,18 +265,23 @@ class StructuralModels(Stateful):
             Log likelihoods.
         """
         self._meet(block)
-        mean, cov = self._mean[:, block], self._cov[:, block]
         elapsed = now - self._clock[block]
-        self._predict(mean, cov, max(0.0, elapsed))
-        self._clock[block] = max(now, self._clock[block])
-        X, past = self._at(x, max(0.0, -elapsed))
-        gain = np.einsum("mde,me->md", cov, X)
-        q = np.einsum("md,md->m", gain, X) + past
-        error = y - np.einsum("md,md->m", mean, X)
-        scores, noise = self._scores(y, error, q, binary)
-        gain_over = gain / (q + noise)[:, None]
-        mean += gain_over * error[:, None]
-        subtract_products(self._cov, block, gain_over, gain)
+        decay, ago = self._now, self._now
+        if elapsed > 0.0:
+            decay, self._clock[block] = self._rho**elapsed, now
+        elif elapsed < 0.0:
+            ago = self._rho**-elapsed
+        zero, one = (0.0, 0.0) if binary is None else binary
+        told = self._told
+        learn_reward(
+            self._mean, self._cov, self._v, block, x, decay, ago, y, zero, one, (one - zero) ** 2,
+            self._a, self._b, told,
+        )  # fmt: skip
+        if binary is not None:
+            return np.asarray(np.log(told[0]))
+        a = told[0]
+        ratios = np.array([_log_gamma_ratio(each) for each in a.tolist()])
+        scores: FloatArray = ratios - 0.5 * np.log(told[1]) - (a + 0.5) * np.log1p(told[2])
         return scores
 
     def _meet(self, block: int) -> None:
@@ -324,72 +290,10 @@ class StructuralModels(Stateful):
             np.einsum("mdd->md", self._cov[:, block])[:] = self._v
             self._is_met[block] = True
 
-    def _at(self, x: FloatArray, ago: float) -> tuple[FloatArray, FloatArray]:
-        """Features for the present weights of a reward that was decided some hours ago, and the
-        variance that they leave: an Ornstein-Uhlenbeck process is the same backwards in time."""
-        f = self._rho[:, -1] ** ago
-        X = np.tile(x, (len(f), 1))
-        X[:, -1] *= f
-        return X, x[-1] ** 2 * self._v[:, -1] * (1 - f * f)
-
-    def _predict(self, mean: FloatArray, cov: FloatArray, elapsed: float) -> None:
-        """The deviation, the last coefficient, is the only one that moves."""
-        f = self._rho[:, -1] ** elapsed
-        mean[:, -1] *= f
-        cov[:, -1, :] *= f[:, None]
-        cov[:, :, -1] *= f[:, None]
-        cov[:, -1, -1] += self._v[:, -1] * (1 - f * f)
-
-    def _scores(
-        self, y: float, error: FloatArray, q: FloatArray, binary: tuple[float, float] | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Log likelihoods, and the variances of the noise with which the reward is learnt."""
-        if binary is not None:
-            zero, one = binary
-            chance = np.clip((y - error - zero) / (one - zero), _LEAST_CHANCE, 1 - _LEAST_CHANCE)
-            noise = chance * (1 - chance) * (one - zero) ** 2
-            return np.log(chance if y == one else 1 - chance), noise
-        noise = self._b / self._a
-        scale, a = q + noise, self._a.copy()
-        scores = (
-            _log_gamma_ratios(a) - 0.5 * np.log(2 * math.pi * a * scale)
-            - (a + 0.5) * np.log1p(error**2 / (2 * a * scale))
-        )  # fmt: skip
-        h = _NOISE_MEMORY
-        squared = np.minimum(error**2, _LARGEST_ERROR**2 * scale)
-        self._a[:] = h * self._a + (1 - h) * _NOISE_A + 0.5
-        self._b[:] = h * self._b + (1 - h) * _NOISE_B + 0.5 * squared * noise / scale
-        return scores, noise
-
-    def outlook(
-        self, m: int, X: FloatArray, now: float, *, lasting_hours: float = 0.0
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means and variances of x'w of every arm under model m, each with weights of its own.
-
-        Parameters
-        ----------
-        m : int
-            The model.
-        X : array of shape (n_blocks, dim)
-            Features of each arm.
-        now : float
-            The time, in hours (rounds).
-        lasting_hours : float, default: 0
-            Of the deviation's error, count what is still there after so many hours.
-        """
-        f = self._rho[m, -1] ** np.maximum(0.0, now - self._clock)
-        rows, lasting = X.copy(), self._rho[m, -1] ** lasting_hours
-        rows[:, -1] *= f
-        means = np.einsum("kd,kd->k", rows, self._mean[m])
-        rows[:, -1] *= lasting
-        variances = np.einsum("kd,kde,ke->k", rows, self._cov[m], rows)
-        variances += np.where(self._is_met, 0.0, rows**2 @ self._v[m])
-        return means, variances + (lasting * X[:, -1]) ** 2 * self._v[m, -1] * (1 - f * f)
-
     def posterior(self, m: int, now: float) -> tuple[FloatArray, FloatArray]:
         """Means and covariances of every block of weights under model m at a time; of a block of
         which nothing is known those of the prior. Coefficients that the model has not are 0."""
-        f = self._rho[m, -1] ** np.maximum(0.0, now - self._clock)
+        f = self._rho[m] ** np.maximum(0.0, now - self._clock)
         mean, cov = self._mean[m].copy(), self._cov[m].copy()
         cov[~self._is_met] = np.diag(self._v[m])
         mean[:, -1] *= f
@@ -398,33 +302,55 @@ class StructuralModels(Stateful):
         cov[:, -1, -1] += self._v[m, -1] * (1 - f * f)
         return mean, cov
 
-    def outlooks(
-        self, ms: Sequence[int], X: FloatArray, now: float, *, lasting_hours: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """The outlook of several models, one a row."""
-        f = self._rho[ms, -1, None] ** np.maximum(0.0, now - self._clock)
-        lasting = np.array([[self._rho[m, -1] ** lasting_hours] for m in ms])
-        rows = np.tile(X, (len(ms), 1, 1))
-        rows[:, :, -1] *= f
-        means = np.einsum("mkd,mkd->mk", rows, self._mean[ms])
-        rows[:, :, -1] *= lasting
-        variances = quadratic_forms(self._cov, np.array(ms), rows, self._v)
-        if not self._is_met.all():
-            priors = [row**2 @ self._v[m] for m, row in zip(ms, rows, strict=True)]
-            variances += np.where(self._is_met, 0.0, priors)
-        return means, variances + (lasting * X[:, -1]) ** 2 * self._v[ms, -1, None] * (1 - f * f)
+    def _decays(self, now: float) -> FloatArray:
+        """f of every model and block."""
+        decays = self._persistences[:, None] ** np.maximum(0.0, now - self._clock)
+        found: FloatArray = decays[self._persistence]
+        return found
+
+    def expected(self, m: int, x: FloatArray, now: float) -> FloatArray:
+        """x'w of every arm under model m, where arms have weights of their own."""
+        rows = np.tile(x, (self.n_blocks, 1))
+        rows[:, -1] *= self._rho[m] ** np.maximum(0.0, now - self._clock)
+        means: FloatArray = np.einsum("kd,kd->k", rows, self._mean[m])
+        return means
+
+    def draws(
+        self, ms: IntArray, z: FloatArray, x: FloatArray, now: float, widths: FloatArray
+    ) -> FloatArray:
+        """x'w of every arm in each draw of a model, where arms have weights of their own.
+
+        Parameters
+        ----------
+        ms : array of shape (n_draws,)
+            The models.
+        z : array of shape (n_draws, n_blocks)
+            Standard normal numbers for the errors of arms.
+        x : array of shape (dim,)
+            Features.
+        now : float
+            The time, in hours (rounds).
+        widths : array of shape (3,)
+            The least and the largest factor on the width of draws, and c (`noise.py`).
+        """
+        values = np.empty((len(ms), self.n_blocks))
+        draw_values(
+            self._mean, self._cov, self._v, self._is_met, self.noises, x, self._decays(now),
+            self._lasting, ms, z, widths, values,
+        )  # fmt: skip
+        return values
 
     def priors(self, ms: Sequence[int], X: FloatArray) -> FloatArray:
         """Variances of x'w of every arm before anything is known, a model a row, of which draws
         explore: of the deviation as much as outlasts a day."""
         v, squares = self._v[ms], X**2
-        v[:, -1] *= [self._rho[m, -1] ** (2 * LASTING_HOURS) for m in ms]
+        v[:, -1] *= [self._rho[m] ** (2 * LASTING_HOURS) for m in ms]
         return np.array([squares @ row for row in v])
 
     def weights(self, m: int, now: float) -> FloatArray:
         """The mean of the one weight vector of model m, where all arms share it."""
         mean: FloatArray = self._mean[m, 0].copy()
-        mean[-1] *= self._rho[m, -1] ** max(0.0, now - self._clock[0])
+        mean[-1] *= self._rho[m] ** max(0.0, now - self._clock[0])
         return mean
 
     def error_widths(self, m: int, X: FloatArray, now: float) -> FloatArray:
@@ -432,7 +358,7 @@ class StructuralModels(Stateful):
         vector; of the deviation as much as outlasts a day."""
         self._meet(0)
         cov = self._cov[m, 0].copy()
-        rho, v = self._rho[m, -1], self._v[m, -1]
+        rho, v = self._rho[m], self._v[m, -1]
         f = rho ** max(0.0, now - self._clock[0])
         cov[-1, :] *= f
         cov[:, -1] *= f

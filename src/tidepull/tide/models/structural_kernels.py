@@ -1,0 +1,287 @@
+"""The arithmetic of structural models as compiled kernels: the filter, draws, and their weights.
+
+Beside each kernel stands what runs until it is compiled, in NumPy, with the same bits. What NumPy
+has of its own (powers, logarithms) is computed outside of kernels.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tidepull._internal.kernels import kernel
+from tidepull.tide.models.algebra import inlined
+from tidepull.types import BoolArray, FloatArray, IntArray
+
+NOISE_A, NOISE_B, NOISE_MEMORY = 1.0, 0.5, 0.995
+"""a0, b0 and h of the noise, in units of standardised rewards."""
+_LARGEST_SQUARE = 25.0
+"""An error beyond five standard deviations counts as one of five in the variance of the noise."""
+_LEAST_CHANCE = 1e-3
+"""A linear chance is kept this far from 0 and 1."""
+_LEAST_VARIANCE = 1e-12
+LEAST_KNOWN = 1e-3
+"""Rewards by which an arm is known at least; what its prior says is not counted among them."""
+_KEPT_A, _KEPT_B = (1 - NOISE_MEMORY) * NOISE_A, (1 - NOISE_MEMORY) * NOISE_B
+TWO_PI, LOG_2 = 2 * math.pi, math.log(2.0)
+
+
+@inlined
+def _dot(a: FloatArray, b: FloatArray) -> float:
+    """a.b in the order in which NumPy's `einsum` adds: even and odd places apart, and of every eight
+    the last ones first."""
+    even, odd, n = 0.0, 0.0, a.shape[0]
+    whole = n - n % 8
+    for i in range(0, whole, 8):
+        even += a[i + 6] * b[i + 6]
+        odd += a[i + 7] * b[i + 7]
+        even += a[i + 4] * b[i + 4]
+        odd += a[i + 5] * b[i + 5]
+        even += a[i + 2] * b[i + 2]
+        odd += a[i + 3] * b[i + 3]
+        even += a[i] * b[i]
+        odd += a[i + 1] * b[i + 1]
+    for i in range(whole, n - 1, 2):
+        even += a[i] * b[i]
+        odd += a[i + 1] * b[i + 1]
+    if n % 2:
+        even += a[n - 1] * b[n - 1]
+    return even + odd
+
+
+def _learn_in_numpy(
+    mean: FloatArray, cov: FloatArray, v: FloatArray, block: int, x: FloatArray, decay: FloatArray,
+    ago: FloatArray, y: float, zero: float, one: float, square: float, a: FloatArray,
+    b: FloatArray, told: FloatArray,
+) -> None:  # fmt: skip
+    w, C, last = mean[:, block], cov[:, block], v[:, -1]
+    w[:, -1] *= decay
+    C[:, -1, :] *= decay[:, None]
+    C[:, :, -1] *= decay[:, None]
+    C[:, -1, -1] += last * (1 - decay * decay)
+    X = np.tile(x, (len(v), 1))
+    X[:, -1] *= ago
+    gain = np.einsum("mde,me->md", C, X)
+    q = np.einsum("md,md->m", gain, X) + x[-1] * x[-1] * last * (1 - ago * ago)
+    error = y - np.einsum("md,md->m", w, X)
+    if square > 0.0:
+        chance = (y - error - zero) / (one - zero)
+        chance = np.minimum(np.maximum(chance, _LEAST_CHANCE), 1 - _LEAST_CHANCE)
+        noise = chance * (1 - chance) * square
+        told[0] = chance if y == one else 1 - chance
+    else:
+        noise = b / a
+        scale = q + noise
+        told[0], told[1], told[2] = a, TWO_PI * a * scale, error * error / (2 * a * scale)
+        squared = np.minimum(error * error, _LARGEST_SQUARE * scale)
+        a[:] = NOISE_MEMORY * a + _KEPT_A + 0.5
+        b[:] = NOISE_MEMORY * b + _KEPT_B + 0.5 * squared * noise / scale
+    over = gain / (q + noise)[:, None]
+    w += over * error[:, None]
+    C -= over[:, :, None] * gain[:, None, :]
+
+
+@kernel(until_compiled=_learn_in_numpy, nogil=True)
+def learn_reward(
+    mean: FloatArray, cov: FloatArray, v: FloatArray, block: int, x: FloatArray, decay: FloatArray,
+    ago: FloatArray, y: float, zero: float, one: float, square: float, a: FloatArray,
+    b: FloatArray, told: FloatArray,
+) -> None:  # fmt: skip
+    """A step of the filter of every model, as `structural.py` has it: what is to come, R; its
+    features and its error; the reward is learnt.
+
+    `decay` is f of the time that has passed since the block's latest reward, `ago` of the time from
+    this one to that, if it was decided earlier: an Ornstein-Uhlenbeck process is the same backwards
+    in time. `zero` and `one` are the values of the rewards 0 and 1, `square` their squared distance
+    (0: any reward). `told` gets what likelihoods are made of: the chance of the reward, or (a, 2 pi a (q +
+    s2), e^2 / (2 a (q + s2)))."""
+    d = v.shape[1]
+    last = d - 1
+    gain, row = np.empty(d), x.copy()
+    for m in range(v.shape[0]):
+        w, C, f = mean[m, block], cov[m, block], decay[m]
+        if f != 1.0:  # the deviation, the last coefficient, is the only one that moves
+            w[last] *= f
+            for j in range(d):
+                C[last, j] *= f
+            for i in range(d):
+                C[i, last] *= f
+            C[last, last] += v[m, last] * (1 - f * f)
+        row[last] = x[last] * ago[m]
+        for i in range(d):
+            gain[i] = _dot(C[i], row) if v[m, i] > 0.0 else 0.0
+        q = _dot(gain, row) + x[last] * x[last] * v[m, last] * (1 - ago[m] * ago[m])
+        error = y - _dot(w, row)
+        if square > 0.0:
+            chance = (y - error - zero) / (one - zero)
+            chance = min(max(chance, _LEAST_CHANCE), 1 - _LEAST_CHANCE)
+            noise = chance * (1 - chance) * square
+            told[0, m] = chance if y == one else 1 - chance
+        else:
+            noise = b[m] / a[m]
+            scale = q + noise
+            told[0, m], told[1, m] = a[m], TWO_PI * a[m] * scale
+            told[2, m] = error * error / (2 * a[m] * scale)
+            squared = min(error * error, _LARGEST_SQUARE * scale)
+            a[m] = NOISE_MEMORY * a[m] + _KEPT_A + 0.5
+            b[m] = NOISE_MEMORY * b[m] + _KEPT_B + 0.5 * squared * noise / scale
+        for i in range(d):
+            over = gain[i] / (q + noise)
+            if over != 0.0:  # a coefficient that the model has
+                w[i] += over * error
+                cut = C[i]
+                for j in range(d):
+                    cut[j] -= over * gain[j]
+
+
+def _reweigh_in_numpy(
+    log_weights: FloatArray, scores: FloatArray, log_prior: FloatArray, kept: float, given: float
+) -> float:
+    joint = log_weights + scores
+    likelihood = float(np.logaddexp.reduce(joint))
+    log_weights[:] = np.logaddexp(joint - likelihood + kept, log_prior + given)
+    return likelihood
+
+
+@inlined
+def _log_add(x: float, y: float) -> float:
+    """log(exp(x) + exp(y)), as NumPy has it."""
+    if x == y:
+        return x + LOG_2
+    gap = x - y
+    return x + math.log1p(math.exp(-gap)) if gap > 0 else y + math.log1p(math.exp(gap))
+
+
+@kernel(until_compiled=_reweigh_in_numpy, nogil=True)
+def reweigh(
+    log_weights: FloatArray, scores: FloatArray, log_prior: FloatArray, kept: float, given: float
+) -> float:
+    """Bayes' rule with fixed share: `kept` and `given` are log(1 - alpha) and log(alpha). The log
+    likelihood of the reward under all models."""
+    likelihood: float = log_weights[0] + scores[0]
+    for m in range(1, log_weights.shape[0]):
+        likelihood = _log_add(likelihood, log_weights[m] + scores[m])
+    for m in range(log_weights.shape[0]):
+        posterior = log_weights[m] + scores[m] - likelihood + kept
+        log_weights[m] = _log_add(posterior, log_prior[m] + given)
+    return likelihood
+
+
+def _draw_in_numpy(
+    rng: np.random.Generator, sums: FloatArray, counts: IntArray, ms: IntArray, z: FloatArray
+) -> None:
+    last = sums.shape[1] - 1
+    for i in range(ms.shape[1]):
+        for part in range(ms.shape[0]):
+            place = rng.random() * sums[part, last]
+            m = min(int(sums[part].searchsorted(place, side="right")), last)
+            ms[part, i], z[part, i, : counts[m]] = m, rng.standard_normal(int(counts[m]))
+
+
+@kernel(until_compiled=_draw_in_numpy, nogil=True)
+def draw_models(
+    rng: np.random.Generator, sums: FloatArray, counts: IntArray, ms: IntArray, z: FloatArray
+) -> None:
+    """Draws (columns) of a model from each of some mixtures (rows) by their weights, added up in
+    `sums`, and of as many standard normal numbers as the model needs."""
+    last = sums.shape[1] - 1
+    for i in range(ms.shape[1]):
+        for part in range(ms.shape[0]):
+            place = rng.random() * sums[part, last]
+            m = 0
+            while m < last and sums[part, m] <= place:
+                m += 1
+            ms[part, i] = m
+            for k in range(counts[m]):
+                z[part, i, k] = rng.standard_normal()
+
+
+def _values_in_numpy(
+    mean: FloatArray, cov: FloatArray, v: FloatArray, is_met: BoolArray, noises: FloatArray,
+    x: FloatArray, decay: FloatArray, lasting: FloatArray, ms: IntArray, z: FloatArray,
+    widths: FloatArray, values: FloatArray,
+) -> None:  # fmt: skip
+    found, of = np.unique(ms, return_inverse=True)
+    d, n_arms = len(x), len(is_met)
+    rows, f = np.tile(x, (len(found), n_arms, 1)), decay[found]
+    rows[:, :, -1] *= f
+    means = np.einsum("mkd,mkd->mk", rows, mean[found])
+    rows[:, :, -1] *= lasting[found, None]
+    products, forms = np.zeros(rows.shape), np.zeros(rows.shape[:2])
+    prior, known = np.zeros(len(found)), np.zeros(len(found))
+    for i in range(d):
+        products += rows[:, :, i, None] * cov[found, :, i]
+        end = lasting[found] * lasting[found] if i == d - 1 else 1.0
+        prior += x[i] * x[i] * (v[found, i] * end)
+    for i in range(d):
+        unmet = rows[:, :, i] * rows[:, :, i] * v[found, i, None]
+        forms += np.where(is_met, rows[:, :, i] * products[:, :, i], unmet)
+    reach = lasting[found, None] * x[-1]
+    variances = forms + reach * reach * v[found, -1, None] * (1 - f * f)
+    plays = 1 / np.maximum(variances, _LEAST_VARIANCE) - 1 / prior[:, None]
+    plays = np.maximum(noises[found, None] * plays, LEAST_KNOWN)
+    for k in range(n_arms):
+        known += plays[:, k]
+    logs = np.array([widths[2] * math.log1p(n / n_arms / 4) for n in known.tolist()])
+    kappa = np.minimum(np.maximum(np.sqrt(logs[:, None] / plays), widths[0]), widths[1])
+    errors = kappa * np.sqrt(np.maximum(variances, 0.0))
+    values[:] = means[of] + errors[of] * z[:, :n_arms]
+
+
+@kernel(until_compiled=_values_in_numpy, nogil=True)
+def draw_values(
+    mean: FloatArray, cov: FloatArray, v: FloatArray, is_met: BoolArray, noises: FloatArray,
+    x: FloatArray, decay: FloatArray, lasting: FloatArray, ms: IntArray, z: FloatArray,
+    widths: FloatArray, values: FloatArray,
+) -> None:  # fmt: skip
+    """The value of every arm (columns) in each draw of a model (rows), where arms have weights of
+    their own: x'F m + kappa sqrt(x'C x) z, with kappa of `noise.py`. What a model believes is
+    computed once for all of its draws.
+
+    `decay` is f of every model and arm, `lasting` the part of a deviation's error that outlasts a
+    day; `widths` are the least and the largest kappa, and c."""
+    d, n_arms = x.shape[0], is_met.shape[0]
+    last, at_end = d - 1, x[x.shape[0] - 1]
+    is_done = np.zeros(v.shape[0], np.bool_)
+    means, errors = np.empty((v.shape[0], n_arms)), np.empty((v.shape[0], n_arms))
+    row, products, plays = x.copy(), np.empty(d), np.empty(n_arms)
+    for n in range(ms.shape[0]):
+        m = ms[n]
+        if not is_done[m]:
+            is_done[m] = True
+            prior, known, lasts = 0.0, 0.0, lasting[m]
+            for i in range(last):
+                prior += x[i] * x[i] * v[m, i]
+            prior += at_end * at_end * (v[m, last] * (lasts * lasts))
+            for k in range(n_arms):
+                f = decay[m, k]
+                row[last] = at_end * f
+                means[m, k] = _dot(row, mean[m, k])
+                row[last] *= lasts
+                variance = 0.0
+                if is_met[k]:
+                    for j in range(d):
+                        products[j] = 0.0
+                    for i in range(d):
+                        if v[m, i] > 0.0:
+                            part, C = row[i], cov[m, k, i]
+                            for j in range(d):
+                                products[j] += part * C[j]
+                    for i in range(d):
+                        variance += row[i] * products[i]
+                else:
+                    for i in range(d):
+                        variance += row[i] * row[i] * v[m, i]
+                reach = lasts * at_end
+                variance += reach * reach * v[m, last] * (1 - f * f)
+                play = noises[m] * (1 / max(variance, _LEAST_VARIANCE) - 1 / prior)
+                plays[k] = max(play, LEAST_KNOWN)
+                known += plays[k]
+                errors[m, k] = math.sqrt(max(variance, 0.0))
+            scale = widths[2] * math.log1p(known / n_arms / 4)
+            for k in range(n_arms):
+                kappa = min(max(math.sqrt(scale / plays[k]), widths[0]), widths[1])
+                errors[m, k] *= kappa
+        for k in range(n_arms):
+            values[n, k] = means[m, k] + errors[m, k] * z[n, k]
