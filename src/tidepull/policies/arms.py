@@ -19,13 +19,12 @@ import numpy as np
 
 from tidepull.errors import RewardError
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.exploration import best_arm, best_shares, decided_round
-from tidepull.posteriors.beta import BetaBernoulli
+from tidepull.policies.exploration import ArmIndices, best_arm, best_shares, decided_round
 from tidepull.posteriors.forgetting import DiscountedTally, Tally, WindowedTally
 from tidepull.protocols import Pick
 from tidepull.random import Streams
 from tidepull.state import Stateful
-from tidepull.types import Context, Event, FloatArray, ProblemShape
+from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +51,10 @@ class SlidingUcbParameters(UcbParameters):
     window: int = parameter(100, "rounds remembered", ge=1)
 
 
-class Ucb(Stateful):
+NO_CONTEXT = Context()
+
+
+class Ucb(ArmIndices):
     """Any tally with the index above; `bonus_scale` is c B sqrt(xi)."""
 
     state = ("latest", "tally", "generator")
@@ -61,13 +63,12 @@ class Ucb(Stateful):
         self, tally: Tally, *, bonus_scale: float, rng: np.random.Generator, kind: str
     ) -> None:
         self._tally = tally
-        self._latest = -1
         self._bonus_scale = bonus_scale
         self._rng = rng
         self.kind = kind
 
-    def indices(self) -> FloatArray:
-        """The index of every arm now."""
+    def indices(self, context: Context = NO_CONTEXT) -> FloatArray:
+        """The index of every arm now, in any context."""
         self._tally.advance(self._latest)
         counts, sums = self._tally.counts, self._tally.sums
         played = counts > 0
@@ -79,18 +80,6 @@ class Ucb(Stateful):
             np.log(max(counts.sum(), 1.0)) / np.where(played, counts, 1.0)
         )
         return indices + bonus
-
-    def choose(self, context: Context) -> int:
-        """The available arm of the highest index."""
-        arm = best_arm(self.indices(), context.available, self._rng)
-        self._latest += 1
-        return arm
-
-    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """The arm of the highest index, or those that are equally high."""
-        arm = pick(best_shares(self.indices()[None], context.available))
-        self._latest += 1
-        return arm
 
     def learn(self, event: Event) -> None:
         """Count the round."""
@@ -133,6 +122,46 @@ class BernoulliThompsonParameters(Parameters):
 
     prior_successes: float = parameter(1.0, "a of the Beta(a, b) prior", gt=0)
     prior_failures: float = parameter(1.0, "b of the Beta(a, b) prior", gt=0)
+
+
+class BetaBernoulli(Stateful):
+    """p_i ~ Beta(a + successes_i, b + failures_i), independently for every arm i."""
+
+    state = ("successes", "failures")
+
+    def __init__(
+        self, n_arms: int, *, prior_successes: float = 1.0, prior_failures: float = 1.0
+    ) -> None:
+        self._prior = (prior_successes, prior_failures)
+        self._successes: FloatArray = np.zeros(n_arms)
+        self._failures: FloatArray = np.zeros(n_arms)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Posterior mean of every arm's chance."""
+        a, b = self._parameters()
+        return a / (a + b)
+
+    def update(self, arm: int, success: bool) -> None:
+        """Count one outcome."""
+        (self._successes if success else self._failures)[arm] += 1.0
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw of every arm's chance."""
+        a, b = self._parameters()
+        return rng.beta(a, b)
+
+    def samples(
+        self, rng: np.random.Generator, count: int, arms: IntArray | None = None
+    ) -> FloatArray:
+        """So many draws, one a row; of some arms only, if given."""
+        a, b = self._parameters()
+        if arms is not None:
+            a, b = a[arms], b[arms]
+        return rng.beta(a, b, size=(count, len(a)))
+
+    def _parameters(self) -> tuple[FloatArray, FloatArray]:
+        return self._prior[0] + self._successes, self._prior[1] + self._failures
 
 
 class BernoulliThompson(Stateful):

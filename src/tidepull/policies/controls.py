@@ -31,7 +31,13 @@ import numpy as np
 
 from tidepull.errors import RewardError
 from tidepull.parameters import NoParameters, Parameters, parameter
-from tidepull.policies.exploration import any_arm, best_arm, best_shares, equal_shares
+from tidepull.policies.exploration import (
+    DrawnScores,
+    any_arm,
+    best_arm,
+    best_shares,
+    equal_shares,
+)
 from tidepull.protocols import Pick
 from tidepull.random import Streams
 from tidepull.state import Stateful
@@ -246,7 +252,7 @@ class _CalendarInputs:
         return rows
 
 
-class HandThompson(Stateful):
+class HandThompson(DrawnScores):
     """Linear Thompson sampling for each arm on calendar and context."""
 
     kind, reads_time = "hand-ts", True
@@ -257,14 +263,6 @@ class HandThompson(Stateful):
         self._models = _ArmModels(shape.n_arms, self._inputs.dim)
         self._rng = streams.generator("posterior")
 
-    def choose(self, context: Context) -> int:
-        """The available arm that is best under one draw."""
-        return best_arm(self._draw(context, 1)[0], context.available, self._rng)
-
-    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """Shares by so many draws."""
-        return pick(best_shares(self._draw(context, draws), context.available))
-
     def learn(self, event: Event) -> None:
         """Teach the arm's model."""
         self._models.learn(event.arm, self._inputs(event.context)[event.arm], event.reward)
@@ -273,7 +271,7 @@ class HandThompson(Stateful):
         return self._models.draw(self._inputs(context), draws, self._rng)
 
 
-class HurdleThompson(Stateful):
+class HurdleThompson(DrawnScores):
     """Thompson sampling for money: chance of a payment, times its size."""
 
     kind, reads_time = "hurdle-ts", True
@@ -284,14 +282,6 @@ class HurdleThompson(Stateful):
         self._chances = _ArmModels(shape.n_arms, self._inputs.dim)
         self._sizes = _ArmModels(shape.n_arms, self._inputs.dim)
         self._rng = streams.generator("posterior")
-
-    def choose(self, context: Context) -> int:
-        """The available arm that is best under one draw."""
-        return best_arm(self._draw(context, 1)[0], context.available, self._rng)
-
-    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """Shares by so many draws."""
-        return pick(best_shares(self._draw(context, draws), context.available))
 
     def learn(self, event: Event) -> None:
         """Teach the chance, and the size where there was a payment."""

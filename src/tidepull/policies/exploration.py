@@ -1,5 +1,6 @@
 """From a score for each arm to one arm, and exploration rules on a posterior over the last layer.
 
+`DrawnScores` and `ArmIndices` are policies that lack only their scores and what they learn.
 Each rule is a frozen callable. Posterior sampling is the paper's choice; the other two are its
 ablation and look only at the posterior mean.
 """
@@ -13,8 +14,9 @@ import numpy as np
 from numpy.random import Generator
 
 from tidepull.errors import EventError
-from tidepull.protocols import Posterior
-from tidepull.types import BoolArray, Event, FloatArray, IntArray
+from tidepull.protocols import Pick, Posterior
+from tidepull.state import Stateful
+from tidepull.types import BoolArray, Context, Event, FloatArray, IntArray
 
 
 def best_arm(scores: FloatArray, available: BoolArray | None, rng: Generator) -> int:
@@ -65,6 +67,47 @@ def decided_round(event: Event) -> int:
             "decided must say which round the event finishes; policies built from their id find it"
         )
     return event.decided
+
+
+class DrawnScores(Stateful):
+    """Plays the best arm under one draw; `_draw` gives the score of every arm in some draws."""
+
+    _rng: Generator
+
+    def _draw(self, context: Context, draws: int) -> FloatArray:
+        """Drawn scores (draws x arms)."""
+        raise NotImplementedError
+
+    def choose(self, context: Context) -> int:
+        """The available arm that is best under one draw."""
+        return best_arm(self._draw(context, 1)[0], context.available, self._rng)
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """Shares by so many draws."""
+        return pick(best_shares(self._draw(context, draws), context.available))
+
+
+class ArmIndices(Stateful):
+    """Plays the arm of the highest index; `_latest` is the latest round that has begun."""
+
+    _rng: Generator
+    _latest = -1
+
+    def indices(self, context: Context) -> FloatArray:
+        """The index of every arm in this context."""
+        raise NotImplementedError
+
+    def choose(self, context: Context) -> int:
+        """The available arm of the highest index."""
+        arm = best_arm(self.indices(context), context.available, self._rng)
+        self._latest += 1
+        return arm
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """The arm of the highest index, or those that are equally high."""
+        arm = pick(best_shares(self.indices(context)[None], context.available))
+        self._latest += 1
+        return arm
 
 
 class ExplorationRule(Protocol):

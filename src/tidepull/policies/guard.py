@@ -289,6 +289,12 @@ class Guarded:
             message = "%s has had work pending for %d events without a call of upkeep()"
             _LOG.warning(message, self._seal.id, PATIENCE)
 
+    def _choose_with(self, choose: Callable[..., int], context: Context, *told: Any) -> int:
+        """A round begins in which the policy is told more than the context."""
+        arm = choose(self._checks.context(context), *told)
+        self._rounds.begin()
+        return arm
+
     def _alone(self, call: Callable[[], Any]) -> Any:
         if not self._lock.acquire(False):
             raise self._busy()
@@ -322,13 +328,10 @@ class GuardedOracle(Guarded):
 
     def choose_knowing(self, context: Context, means: FloatArray) -> int:
         """The arm to play, given every arm's true expected reward; a new round begins."""
-        arm: int = self._alone(lambda: self._choose_knowing(context, means))
-        return arm
-
-    def _choose_knowing(self, context: Context, means: FloatArray) -> int:
-        assert isinstance(self._inner, NeedsMeans)
-        arm = self._inner.choose_knowing(self._checks.context(context), self._checks.means(means))
-        self._rounds.begin()
+        inner = self._inner
+        assert isinstance(inner, NeedsMeans)
+        clean = self._checks.means(means)
+        arm: int = self._alone(lambda: self._choose_with(inner.choose_knowing, context, clean))
         return arm
 
 
@@ -337,13 +340,9 @@ class GuardedSpecialist(Guarded):
 
     def choose_told(self, context: Context, structure: Structure) -> int:
         """The arm to play, given which rounds pay alike; a new round begins."""
-        arm: int = self._alone(lambda: self._choose_told(context, structure))
-        return arm
-
-    def _choose_told(self, context: Context, structure: Structure) -> int:
-        assert isinstance(self._inner, NeedsStructure)
-        arm = self._inner.choose_told(self._checks.context(context), structure)
-        self._rounds.begin()
+        inner = self._inner
+        assert isinstance(inner, NeedsStructure)
+        arm: int = self._alone(lambda: self._choose_with(inner.choose_told, context, structure))
         return arm
 
 

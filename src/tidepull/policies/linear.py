@@ -35,13 +35,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.exploration import best_arm, best_shares, decided_round
+from tidepull.policies.exploration import ArmIndices, best_arm, best_shares, decided_round
 from tidepull.posteriors.linear_gaussian import LinearGaussian, scaled
 from tidepull.posteriors.linear_models import (
     DiscountedModels,
@@ -97,17 +97,6 @@ def optimal_window(*, budget: float, horizon: int, dim: int) -> int:
     """
     pace = _pace(budget, horizon, dim)
     return horizon if pace == 0 else min(horizon, max(1, round(math.pow(pace, -2 / 3))))
-
-
-def budget_of(problem: object, horizon: int, name: str) -> float:
-    """The variation budget that the problem states; `name` is the parameter that was to be set from
-    it."""
-    if not isinstance(problem, HasVariationBudget):
-        raise ParameterError(
-            f"{name} = 'variation-budget' needs a problem that states its variation budget; give a "
-            "number"
-        )
-    return problem.variation_budget(horizon)
 
 
 def _pace(budget: float, horizon: int, dim: int) -> float:
@@ -212,6 +201,19 @@ class LinearUcbParameters(Parameters):
     )
     exploration: float = parameter(1.0, "factor on the width of the bounds", ge=0)
 
+    budgeted: ClassVar[str] = ""
+    """The parameter that a variation budget can set, by `optimum`."""
+
+    @staticmethod
+    def optimum(*, budget: float, horizon: int, dim: int) -> float:
+        """The value of `budgeted` that minimises the regret bound."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_variation_budget(cls, *, budget: float, horizon: int, dim: int, **others: Any) -> Self:
+        """Discount or window that minimises the regret bound, and other parameters."""
+        return cls(**{cls.budgeted: cls.optimum(budget=budget, horizon=horizon, dim=dim)}, **others)
+
     @property
     def asks(self) -> tuple[str, ...]:
         """Names of the parameters that are left to the problem."""
@@ -219,20 +221,27 @@ class LinearUcbParameters(Parameters):
         return tuple(name for name in values if values[name] in ("problem", "variation-budget"))
 
     def settled(self, problem: object, *, horizon: int, dim: int) -> Self:
-        """The same with the lengths that the problem states, where they are left to it."""
-        if "problem" not in (self.parameter_bound, self.feature_bound):
-            return self
-        if not isinstance(problem, HasLinearBounds):
-            raise ParameterError(
-                f"{self.asks[0]} = 'problem' needs a problem that states how long its vectors are; "
-                "give a number"
-            )
-        S, L = problem.linear_bounds(horizon)
-        return replace(
-            self,
-            parameter_bound=S if self.parameter_bound == "problem" else self.parameter_bound,
-            feature_bound=L if self.feature_bound == "problem" else self.feature_bound,
-        )
+        """The same with what the problem states, where that is left to it."""
+        values: dict[str, float] = {}
+        lengths = [name for name in self.asks if name != self.budgeted]
+        if lengths:
+            if not isinstance(problem, HasLinearBounds):
+                raise ParameterError(
+                    f"{lengths[0]} = 'problem' needs a problem that states how long its vectors "
+                    "are; give a number"
+                )
+            S, L = problem.linear_bounds(horizon)
+            stated = {"parameter_bound": S, "feature_bound": L}
+            values = {name: stated[name] for name in lengths}
+        if self.budgeted in self.asks:
+            if not isinstance(problem, HasVariationBudget):
+                raise ParameterError(
+                    f"{self.budgeted} = 'variation-budget' needs a problem that states its "
+                    "variation budget; give a number"
+                )
+            budget = problem.variation_budget(horizon)
+            values[self.budgeted] = self.optimum(budget=budget, horizon=horizon, dim=dim)
+        return replace(self, **values)
 
     def require_settled(self) -> None:
         """Refuse to build a policy whose values nobody has filled in."""
@@ -266,18 +275,8 @@ class DiscountedLinearUcbParameters(LinearUcbParameters):
         "paper", "V~ as in the paper, or with the slip of published code"
     )
 
-    @classmethod
-    def from_variation_budget(cls, *, budget: float, horizon: int, dim: int, **others: Any) -> Self:
-        """The discount that minimises the regret bound, 1 - (B/(dT))^(2/3)."""
-        return cls(discount=optimal_discount(budget=budget, horizon=horizon, dim=dim), **others)
-
-    def settled(self, problem: object, *, horizon: int, dim: int) -> Self:
-        """Discount and lengths from the problem, where they are left to it."""
-        bounded = super().settled(problem, horizon=horizon, dim=dim)
-        if bounded.discount != "variation-budget":
-            return bounded
-        budget = budget_of(problem, horizon, "discount")
-        return replace(bounded, discount=optimal_discount(budget=budget, horizon=horizon, dim=dim))
+    budgeted = "discount"
+    optimum = staticmethod(optimal_discount)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,18 +287,8 @@ class SlidingLinearUcbParameters(LinearUcbParameters):
         100, "tau, rounds remembered, or from the problem's variation budget", ge=1
     )
 
-    @classmethod
-    def from_variation_budget(cls, *, budget: float, horizon: int, dim: int, **others: Any) -> Self:
-        """The window that minimises the regret bound, (dT/B)^(2/3)."""
-        return cls(window=optimal_window(budget=budget, horizon=horizon, dim=dim), **others)
-
-    def settled(self, problem: object, *, horizon: int, dim: int) -> Self:
-        """Window and lengths from the problem, where they are left to it."""
-        bounded = super().settled(problem, horizon=horizon, dim=dim)
-        if bounded.window != "variation-budget":
-            return bounded
-        budget = budget_of(problem, horizon, "window")
-        return replace(bounded, window=optimal_window(budget=budget, horizon=horizon, dim=dim))
+    budgeted = "window"
+    optimum = staticmethod(optimal_window)
 
     def windowed_width(self, dim: int) -> float:
         """beta of SW-LinUCB, times `exploration`."""
@@ -311,7 +300,7 @@ class SlidingLinearUcbParameters(LinearUcbParameters):
         )
 
 
-class LinearUcb(Stateful):
+class LinearUcb(ArmIndices):
     """Any linear models with any width beta(n)."""
 
     state = ("latest", "models", "generator")
@@ -326,7 +315,6 @@ class LinearUcb(Stateful):
         kind: str,
     ) -> None:
         self._models = models
-        self._latest = -1
         self._inputs = inputs
         self._width = width
         self._rng = rng
@@ -342,18 +330,6 @@ class LinearUcb(Stateful):
         means, variances = self._models.predict(model, rows)
         width = self._width(float(self._models.weights[model]))
         return np.asarray(means + width * np.sqrt(variances))
-
-    def choose(self, context: Context) -> int:
-        """The available arm of the highest index."""
-        arm = best_arm(self.indices(context), context.available, self._rng)
-        self._latest += 1
-        return arm
-
-    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """The arm of the highest index, or those that are equally high."""
-        arm = pick(best_shares(self.indices(context)[None], context.available))
-        self._latest += 1
-        return arm
 
     def learn(self, event: Event) -> None:
         """Teach the arm's model."""

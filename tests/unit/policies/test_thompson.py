@@ -7,9 +7,8 @@ from scipy import stats
 from tidepull import state as snapshots
 from tidepull.errors import RewardError
 from tidepull.policies import build_policy
-from tidepull.policies.arms import BernoulliThompson
+from tidepull.policies.arms import BernoulliThompson, BetaBernoulli
 from tidepull.policies.guard import Guarded
-from tidepull.posteriors.beta import BetaBernoulli
 from tidepull.types import Context, Event, ProblemShape
 
 
