@@ -15,10 +15,10 @@ from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
-from tidepull.errors import InputError, ParameterError, SuiteError
+from tidepull.errors import ParameterError, SuiteError
 from tidepull.policies import settled
 from tidepull.problems import build_problem, shape_of
-from tidepull.protocols import AsksProblem, HasVariationBudget, Problem
+from tidepull.protocols import AsksProblem
 from tidepull.registry import Entry, Named
 
 MOST_SEEDS = 1_000_000
@@ -105,44 +105,26 @@ def asks(entry: Entry[Any], parameters: Mapping[str, Any]) -> bool:
     return isinstance(parsed, AsksProblem) and bool(parsed.asks)
 
 
-def from_problem(
-    entry: Entry[Any],
-    setting: GridPoint,
-    problem: Named,
-    *,
-    horizon: int,
-    seed: int,
-    budgeted: bool,
-) -> GridPoint:
-    """The setting with what the world says of itself; `budgeted` leaves discount or window to it as
-    well."""
-    world = build_problem(problem, seed=seed)
-    chosen = setting.parameters
-    if budgeted:
-        chosen = _from_budget(entry, chosen, world, problem[0], horizon)
-    _, values = settled((entry.id, chosen), world, horizon=horizon, shape=shape_of(world))
-    return GridPoint(dict(values), setting.text)
-
-
-def _from_budget(
-    entry: Entry[Any], parameters: Mapping[str, Any], world: Problem, problem: str, horizon: int
-) -> Mapping[str, Any]:
-    from_budget = getattr(entry.parameters, "from_variation_budget", None)
-    if from_budget is None:
+def budgeted(entry: Entry[Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters with discount or window left to the problem's variation budget."""
+    name = getattr(entry.parameters, "budgeted", "")
+    if not name or name in parameters:
         raise SuiteError(
             f"{entry.id} does not know from_variation_budget; remove it or give the parameters"
+            if not name
+            else f"from_variation_budget sets '{name}', which is given too; remove one of them"
         )
-    if not isinstance(world, HasVariationBudget):
-        raise SuiteError(
-            f"{problem} states no variation budget, which {entry.id} is to be set from"
-        )
-    budget, dim = world.variation_budget(horizon), shape_of(world).arm_dim
-    try:
-        chosen = from_budget(budget=budget, horizon=horizon, dim=dim, **parameters)
-    except (InputError, TypeError) as error:
-        raise SuiteError(f"{entry.id}: {error}") from None
-    values: Mapping[str, Any] = chosen.to_mapping()
-    return values
+    return {**parameters, name: "variation-budget"}
+
+
+def from_problem(
+    entry: Entry[Any], setting: GridPoint, problem: Named, *, horizon: int, seed: int
+) -> GridPoint:
+    """The setting with what the world says of itself."""
+    world = build_problem(problem, seed=seed)
+    policy = (entry.id, setting.parameters)
+    _, values = settled(policy, world, horizon=horizon, shape=shape_of(world))
+    return GridPoint(dict(values), setting.text)
 
 
 def _text(value: Any) -> str:

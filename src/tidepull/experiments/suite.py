@@ -147,7 +147,7 @@ class _Expansion:
         seed: int,
     ) -> TrialSpec:
         world_seed = seed if self._table.problem_seed is None else self._table.problem_seed
-        if policy.from_variation_budget or setting.asks:
+        if setting.asks:
             setting = self._from_problem(problem, horizon, policy, setting, world_seed)
         return TrialSpec(
             problem=problem.id,
@@ -173,14 +173,17 @@ class _Expansion:
         self, number: int, policy: PolicyTable
     ) -> tuple[PolicyTable, list[grid.GridPoint]]:
         with _at(f"{self._where}: policies[{number}] ({policy.name})"):
-            settings = grid.settings_of(policy.parameters, policy.grid)
+            entry = policies.entry(policy.id or policy.name)
+            fixed: Mapping[str, Any] = policy.parameters
+            if policy.from_variation_budget:
+                fixed = grid.budgeted(entry, fixed)
+            settings = grid.settings_of(fixed, policy.grid)
             names = [problem.shown_name for problem in self._table.problems]
             for pattern in policy.problems:
                 if not any(fnmatchcase(name, pattern) for name in names):
                     raise SuiteError(
                         f"no problem of the suite is called '{pattern}'; it has: {', '.join(names)}"
                     )
-            entry = policies.entry(policy.id or policy.name)
             settings = [
                 replace(setting, asks=grid.asks(entry, setting.parameters)) for setting in settings
             ]
@@ -204,7 +207,6 @@ class _Expansion:
                         (problem.id, problem.parameters),
                         horizon=horizon,
                         seed=seed,
-                        budgeted=policy.from_variation_budget,
                     )
                 except DataError:  # its trials cannot run here, and say what is missing
                     return setting
