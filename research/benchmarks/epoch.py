@@ -10,12 +10,8 @@ import numpy as np
 from research.benchmarks import rivals
 from research.benchmarks.machine import blas_gflops
 from research.benchmarks.timing import best_of
-from tidepull.encoders.networks import (
-    FeedforwardNetwork,
-    FeedforwardSettings,
-    RecurrentNetwork,
-    RecurrentSettings,
-)
+from tidepull.encoders.feedforward import FeedforwardNetwork, FeedforwardSettings
+from tidepull.encoders.recurrent import RecurrentNetwork, RecurrentSettings
 from tidepull.encoders.training import Adam
 from tidepull.types import FloatArray
 

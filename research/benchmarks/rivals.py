@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.encoders.networks import RecurrentNetwork
+from tidepull.encoders.recurrent import RecurrentNetwork
 from tidepull.types import FloatArray
 
 L2, RATE = 0.001, 0.01

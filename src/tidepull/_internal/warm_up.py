@@ -17,7 +17,7 @@ from tidepull.types import Context, Event, ProblemShape
 
 _ROUNDS = 40
 """Rounds of `tide` after which it has trained, searched and begun anew."""
-_MODULES = ("tide.policy", "tide.models.held_native", "policies.linear", "encoders.recurrence")
+_MODULES = ("tide.policy", "tide.models.held_native", "policies.linear", "encoders.simd")
 """With their imports, all that have kernels."""
 _SHAPES = (ProblemShape(2), ProblemShape(2, observation_dim=2), ProblemShape(2, arm_dim=2))
 

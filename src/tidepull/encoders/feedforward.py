@@ -1,18 +1,115 @@
-"""The feedforward encoder: a handcrafted memory of the last n rounds, and units that oscillate in
-time."""
+"""The feedforward network and its encoder: a handcrafted memory of the last n rounds, and units that
+oscillate in time.
+
+    inputs and D units sin(a_i t + b_i)  ->  linear L1  ->  tanh L2  ->  tanh L3 (the features)
+
+One linear output without bias follows. Gradients are exact, over the whole history.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tidepull.encoders import kernels
+from tidepull.encoders import kernels, layers
 from tidepull.encoders.base import ContextReader, NetworkEncoder
-from tidepull.encoders.networks import FeedforwardNetwork, FeedforwardSettings, waves
-from tidepull.encoders.training import History, Slices, Trainer
+from tidepull.encoders.layers import FlatWeights, NetworkSettings
+from tidepull.encoders.training import History, Network, Slices, Trainer
+from tidepull.parameters import parameter
 from tidepull.protocols import Accept
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedforwardSettings(NetworkSettings):
+    """The feedforward network."""
+
+    order: int = parameter(1, "past rounds that are part of the input", ge=0, le=10_000)
+    sinusoids: int = parameter(1, "units sin(a t + b) that read the time", ge=0, le=10_000)
+
+
+class FeedforwardNetwork(Network):
+    """Weights, loss and gradients.
+
+    Inputs are rows of `n_inputs` numbers, then room for the sinusoids, which are written in place,
+    then 1 (see `History`). The rows belong to consecutive rounds, of which `first` is the number of
+    the first.
+    """
+
+    def __init__(
+        self, n_inputs: int, settings: FeedforwardSettings, rng: np.random.Generator, dtype: Any
+    ) -> None:
+        weights = _feedforward_weights(n_inputs, settings, rng, dtype)
+        super().__init__(settings, weights, "second", np.zeros(settings.units[1]))
+        self._n_waves = settings.sinusoids
+        self._waves = slice(n_inputs, n_inputs + settings.sinusoids)
+        self._no_bias = np.zeros(self.units[1], dtype)
+
+    def loss(self, inputs: FloatArray, rewards: FloatArray, first: int = 0) -> float:
+        """Mean squared error over the known rewards (those that are not NaN) + l2 / 2 * sum of
+        squared weights, and the gradient into `gradient`."""
+        n = len(rewards)
+        features = self.encode(inputs, first)
+        w, grad, space = self.weights, self.gradient, self._workspace
+        second, DZ3, DZ2 = space.second[:n], space.DZ3[:n], space.DZ2[:n]
+        error = kernels.head(
+            features, w["output"], rewards, DZ3, grad["output"], grad["third_bias"]
+        )
+        np.matmul(second.T, DZ3, out=grad["third"])
+        np.matmul(DZ3, w["third"].T, out=DZ2)
+        kernels.tanh_backward(DZ2, second)
+        # The sines are in the inputs by now: their room takes the gradients.
+        DS, cosines = space.sines[:, :n], space.cosines[:, :n]
+        self._pair.backward(inputs, DZ2, self._waves, DS)
+        kernels.sinusoid_gradient(DS, cosines, first, grad["frequency"], grad["phase_bias"])
+        return float(error + kernels.add_penalty(grad.flat, w.flat, self.l2, w.n_penalised))
+
+    def encode(self, inputs: FloatArray, first: int = 0) -> FloatArray:
+        """Features of every row; a view that the next call overwrites."""
+        n = len(inputs)
+        w, space = self.weights, self._reserve(n)
+        sines, second = space.sines[:, :n], space.second[:n]
+        features: FloatArray = space.features[:n]
+        kernels.sinusoids(w["frequency"], w["phase_bias"], first, sines, space.cosines[:, :n])
+        inputs[:, self._waves] = sines.T
+        self._pair.forward(inputs, second)
+        kernels.tanh_rows(second, self._no_bias)
+        np.matmul(second, w["third"], out=features)
+        kernels.tanh_rows(features, w["third_bias"])
+        return features
+
+    def _buffers(self, capacity: int) -> dict[str, FloatArray]:
+        (_, second, third), dtype = self.units, self.weights.flat.dtype
+        shapes = {"sines": (self._n_waves, capacity), "cosines": (self._n_waves, capacity)}
+        shapes |= dict.fromkeys(("second", "DZ2"), (capacity, second))
+        shapes |= dict.fromkeys(("features", "DZ3"), (capacity, third))
+        return {name: np.empty(shape, dtype) for name, shape in shapes.items()}
+
+
+def waves(weights: FlatWeights, t: int) -> FloatArray:
+    """sin(a_i t + b_i) of every sinusoidal unit in round t."""
+    values = np.empty((2, weights["frequency"].size, 1), weights.flat.dtype)
+    kernels.sinusoids(weights["frequency"], weights["phase_bias"], t, values[0], values[1])
+    return values[0, :, 0]
+
+
+def _feedforward_weights(
+    n_inputs: int, settings: FeedforwardSettings, rng: np.random.Generator, dtype: Any
+) -> FlatWeights:
+    (first, second, third), waves = settings.units, settings.sinusoids
+    scaled = settings.init == "scaled"
+    weights = {
+        "frequency": layers.truncated_normal(rng, (waves,)),
+        "first": layers.dense(rng, (n_inputs + waves, first), scaled=scaled),
+        "second": layers.dense(rng, (first, second), scaled=scaled),
+        "third": layers.dense(rng, (second, third), scaled=scaled),
+        "output": layers.dense(rng, (third,), scaled=scaled),
+    }
+    sizes = {"phase": waves, "first": first, "second": second, "third": third}
+    biases = {f"{name}_bias": np.zeros(size) for name, size in sizes.items()}
+    return FlatWeights(weights, biases, dtype)
 
 
 class FeedforwardEncoder(NetworkEncoder):

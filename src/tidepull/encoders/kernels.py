@@ -18,16 +18,16 @@ from tidepull._internal.kernels import kernel
 from tidepull.types import FloatArray
 
 if TYPE_CHECKING:  # so that the stamp of kernels covers it, which are compiled with it
-    from tidepull.encoders import lowering as lowering
+    from tidepull.encoders import simd as simd
 
 Kernel: TypeAlias = Callable[..., Any]
 
 STRICT: dict[str, Any] = {"error_model": "numpy"}
 """A division that may raise would not vectorise."""
 OPTIONS: dict[str, Any] = STRICT | {"fastmath": {"reassoc", "contract", "arcp", "nsz", "afn"}}
-_LOWERING = "tidepull.encoders.lowering"
-compiled = kernel(exact=False, needs=_LOWERING, **OPTIONS)
-_step = kernel(needs=_LOWERING, **STRICT)
+_COMPILED_WITH = "tidepull.encoders.simd"
+compiled = kernel(exact=False, needs=_COMPILED_WITH, **OPTIONS)
+_step = kernel(needs=_COMPILED_WITH, **STRICT)
 
 HALF = np.float32(0.5)
 
@@ -63,7 +63,7 @@ def clamp(x: Any, limit: Any) -> Any:
 
 
 def step_tanh(x: Any) -> Any:
-    """Hyperbolic tangent inside a kernel of one step; compiled as in `lowering.py`."""
+    """Hyperbolic tangent inside a kernel of one step; compiled as in `simd.py`."""
     if x.dtype != np.float32:
         return math.tanh(x)
     y = clamp(x, TANH_LIMIT)

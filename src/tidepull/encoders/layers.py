@@ -1,5 +1,5 @@
-"""Parts of both networks: parameters in one flat vector, how they begin, and two linear layers as
-one product.
+"""Parts of both networks: their settings, parameters in one flat vector, how they begin, and two
+linear layers as one product.
 
 The first hidden layer is linear, so X W0 W1 may be computed as X (W0 W1), and the gradients of W0
 and W1 both follow from the one product X' dZ. This is exact; for narrow inputs it saves three of
@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from tidepull.parameters import Parameters, parameter
 from tidepull.types import FloatArray
 
 LINE = 64
@@ -101,6 +103,21 @@ All biases begin at 0. The feedforward network has no LSTM: for it the first two
 
 STORED_AS = {"authors-code": "paper"}
 """What stored trials and snapshots call it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSettings(Parameters):
+    """What both networks have in common."""
+
+    units: tuple[int, int, int] = parameter(
+        description="units of the three hidden layers", ge=1, le=1024
+    )
+    learning_rate: float = parameter(description="step size of Adam", gt=0)
+    l2: float = parameter(0.001, "weight of half the sum of squared weights in the loss", ge=0)
+    init: Init = parameter("authors-code", "how weights begin", stored_as=STORED_AS)
+    memory: int | None = parameter(
+        None, "rounds that training knows, the last ones (None: all)", ge=64
+    )
 
 
 def truncated_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:

@@ -1,19 +1,132 @@
-"""The recurrent encoder: the network of the paper, its history, and the state it has reached."""
+"""The recurrent network of the paper, its encoder, and the state it has reached.
+
+    inputs  ->  linear L1  ->  LSTM L2  ->  tanh L3 (the features)
+
+One linear output without bias follows. Gradients are exact, over the whole history. The recurrence
+runs in kernels (`simd.py`); everything else is a product over the whole sequence.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tidepull.encoders import kernels
+from tidepull.encoders import kernels, layers
 from tidepull.encoders.base import ContextReader, NetworkEncoder
-from tidepull.encoders.networks import RecurrentNetwork, RecurrentSettings
-from tidepull.encoders.training import NO_ROUND, History, Slices, Trainer
+from tidepull.encoders.layers import FlatWeights, Init, NetworkSettings, aligned_zeros, pack
+from tidepull.encoders.training import NO_ROUND, History, Network, Slices, Trainer
 from tidepull.errors import ParameterError
+from tidepull.parameters import parameter
 from tidepull.protocols import Accept
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentSettings(NetworkSettings):
+    """The recurrent network."""
+
+    bptt_window: int | None = parameter(
+        None, "rounds through which gradients flow back (None: all)", ge=1
+    )
+
+
+class RecurrentNetwork(Network):
+    """Weights, loss and gradients. Inputs are rows whose last column is 1 (see `History`)."""
+
+    def __init__(
+        self, n_inputs: int, settings: RecurrentSettings, rng: np.random.Generator, dtype: Any
+    ) -> None:
+        units = settings.units
+        weights = _recurrent_weights(n_inputs, units, settings.init, rng, dtype)
+        super().__init__(settings, weights, "gates", _forget_offset(units[1], settings.init))
+        self.n_inputs = n_inputs
+        self._window = settings.bptt_window or np.iinfo(np.int64).max
+        self._lanes = kernels.lanes_of(units[1])
+        self._recurrent = aligned_zeros((units[1], 4 * units[1]), dtype)
+        self._transposed = aligned_zeros((4 * units[1], units[1]), dtype)
+
+    def loss(self, inputs: FloatArray, rewards: FloatArray, first: int = 0) -> float:
+        """Mean squared error over the known rewards (those that are not NaN) + l2 / 2 * sum of
+        squared weights, and the gradient into `gradient`. The sequence starts from the zero state;
+        its number does not matter.
+        """
+        n = len(rewards)
+        features = self.encode(inputs)
+        w, grad, space = self.weights, self.gradient, self._workspace
+        DZ, DH, G, H = space.DZ[:n], space.DH[:n], space.G[:n], space.H
+        error = kernels.head(features, w["output"], rewards, DZ, grad["output"], grad["third_bias"])
+        np.matmul(H[1 : n + 1].T, DZ, out=grad["third"])
+        np.matmul(DZ, w["third"].T, out=DH)
+        pack(w["recurrent"].T, self._lanes, self._transposed)
+        self._recurrence[1](G, self._transposed, space.C[:n], space.TC[:n], DH, self._window)
+        np.matmul(H[:n].T, G, out=grad["recurrent"])
+        self._pair.backward(inputs, G)
+        return float(error + kernels.add_penalty(grad.flat, w.flat, self.l2, w.n_penalised))
+
+    def encode(self, inputs: FloatArray, first: int = 0) -> FloatArray:
+        """Features of every row; a view that the next call overwrites."""
+        n = len(inputs)
+        w, space = self.weights, self._reserve(n)
+        G = space.G[:n]
+        features: FloatArray = space.U[:n]
+        self._pair.forward(inputs, G)
+        pack(w["recurrent"], self._lanes, self._recurrent)
+        self._recurrence[0](G, self._recurrent, space.H, space.C, space.TC)
+        np.matmul(space.H[1 : n + 1], w["third"], out=features)
+        kernels.tanh_rows(features, w["third_bias"])
+        return features
+
+    def state(self, n: int) -> tuple[FloatArray, FloatArray]:
+        """The LSTM's output and cell after n rounds of the sequence that was last encoded."""
+        return self._workspace.H[n].copy(), self._workspace.C[n].copy()
+
+    @cached_property
+    def _recurrence(self) -> tuple[kernels.Kernel, kernels.Kernel]:
+        """Forward and backward."""
+        from tidepull.encoders.simd import recurrence  # needs the compiler
+
+        return recurrence(self.units[1])
+
+    def _buffers(self, capacity: int) -> dict[str, FloatArray]:
+        _, hidden, third = self.units
+        shapes = {"G": (capacity, 4 * hidden), "TC": (capacity, hidden), "DH": (capacity, hidden)}
+        shapes |= dict.fromkeys(("H", "C"), (capacity + 1, hidden))
+        shapes |= dict.fromkeys(("U", "DZ"), (capacity, third))
+        dtype = self.weights.flat.dtype
+        return {name: aligned_zeros(shape, dtype) for name, shape in shapes.items()}
+
+
+def _forget_offset(hidden: int, init: Init) -> FloatArray:
+    """The constant 1 inside the forget gate, which lets a fresh cell remember; the paper's text has
+    none."""
+    offset = np.zeros(4 * hidden)
+    if init != "paper-text":
+        offset[hidden : 2 * hidden] = 1.0
+    return offset
+
+
+def _recurrent_weights(
+    n_inputs: int, units: tuple[int, int, int], init: Init, rng: np.random.Generator, dtype: Any
+) -> FlatWeights:
+    first, hidden, third = units
+    scaled = init == "scaled"
+    draw_lstm = layers.truncated_normal if init == "paper-text" else layers.glorot_uniform
+    dense_first = layers.dense(rng, (n_inputs, first), scaled=scaled)
+    lstm = draw_lstm(rng, (first + hidden, 4 * hidden))
+    weights = {
+        "first": dense_first,
+        "gates": lstm[:first],
+        "recurrent": lstm[first:],
+        "third": layers.dense(rng, (hidden, third), scaled=scaled),
+        "output": layers.dense(rng, (third,), scaled=scaled),
+    }
+    sizes = {"first": first, "gates": 4 * hidden, "third": third}
+    biases = {f"{name}_bias": np.zeros(size) for name, size in sizes.items()}
+    return FlatWeights(weights, biases, dtype)
 
 
 class RecurrentEncoder(NetworkEncoder):

@@ -1,4 +1,5 @@
-"""Vectors of a few numbers as values inside numba kernels, for loops that must stay in registers.
+"""What kernels are compiled with: vectors as values, functions that numba has to be told of, and the
+recurrence of an LSTM. It is imported when kernels are compiled.
 
 A compiler vectorises a plain loop over a row, but it will not keep a whole row of sums in registers
 while it walks down a matrix. These few operations say so explicitly. They are LLVM's portable
@@ -7,19 +8,23 @@ vectors, so they work on every machine; lanes beyond what its registers hold are
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, register_model
+from numba.extending import intrinsic, lower_builtin, models, overload, register_model
 
+from tidepull.encoders import kernels
 from tidepull.encoders.layers import REGISTERS
+from tidepull.types import FloatArray
 
 FLAGS = ("contract", "arcp", "nsz", "afn")
 INT32, INTP = ir.IntType(32), ir.IntType(types.intp.bitwidth)
@@ -250,3 +255,125 @@ class _Product:
     @property
     def _bytes(self) -> int:
         return 4 if isinstance(self.out.type.pointee, ir.FloatType) else 8
+
+
+# `tanh` and `sigmoid` let sums be reordered and fused; those of one step do not.
+
+
+@overload(kernels.clamp, jit_options=kernels.STRICT)
+def _clamp(x: Any, limit: Any) -> Callable[..., Any]:
+    def scalar(x: Any, limit: Any) -> Any:
+        low = -limit if x < -limit else x
+        return limit if low > limit else low
+
+    def vector(x: Any, limit: Any) -> Any:
+        return clamp(x, limit)
+
+    return vector if isinstance(x, Vector) else scalar
+
+
+def _tanh(x: Any) -> Callable[..., Any]:
+    def rational(x: Any) -> Any:
+        y = kernels.clamp(x, kernels.TANH_LIMIT)
+        s = y * y
+        n = y * ((kernels.N5 * s + kernels.N3) * s + kernels.N1)
+        d = ((kernels.D6 * s + kernels.D4) * s + kernels.D2) * s + kernels.D0
+        m = n * d
+        return (m + m) / (n * n + d * d)
+
+    def exact(x: Any) -> Any:
+        return math.tanh(x)
+
+    def exact_vector(x: Any) -> Any:
+        return exact_tanh(x)
+
+    if isinstance(x, Vector):
+        return rational if x.dtype == types.float32 else exact_vector
+    return rational if x == types.float32 else exact
+
+
+def _sigmoid(x: Any) -> Callable[..., Any]:
+    def rational(x: Any) -> Any:
+        y = kernels.clamp(x, kernels.SIGMOID_LIMIT)
+        s = y * y
+        n = y * ((kernels.HN5 * s + kernels.HN3) * s + kernels.HN1)
+        d = ((kernels.HD6 * s + kernels.HD4) * s + kernels.HD2) * s + kernels.D0
+        return kernels.HALF + n * d / (n * n + d * d)
+
+    def exact(x: Any) -> Any:
+        return kernels.HALF + kernels.HALF * kernels.tanh(kernels.HALF * x)
+
+    return rational if getattr(x, "dtype", x) == types.float32 else exact
+
+
+overload(kernels.tanh, jit_options=kernels.OPTIONS)(_tanh)
+overload(kernels.sigmoid, jit_options=kernels.OPTIONS)(_sigmoid)
+overload(kernels.step_tanh, jit_options=kernels.STRICT)(_tanh)
+overload(kernels.step_sigmoid, jit_options=kernels.STRICT)(_sigmoid)
+
+
+@functools.cache
+def recurrence(hidden: int) -> tuple[kernels.Kernel, kernels.Kernel]:
+    """Forward and backward loops of an LSTM whose size is known to the compiler.
+
+    The four gates lie side by side in a row: input, forget, output, candidate. The recurrent matrix
+    W and its transpose WT are packed (`layers.pack`).
+    """
+    H2, H3, H4 = 2 * hidden, 3 * hidden, 4 * hidden
+    lanes = kernels.lanes_of(hidden)
+
+    @kernels.compiled
+    def forward(G: FloatArray, W: FloatArray, H: FloatArray, C: FloatArray, TC: FloatArray) -> None:
+        """G holds x_t Wx + b and becomes the gates; row t + 1 of H and C the state after round
+        t."""
+        for t in range(G.shape[0]):
+            row, now, after = t * H4, t * hidden, (t + 1) * hidden
+            add_product(G, row, H, now, W, hidden, H4, lanes, t % 2 == 1)
+            for j in range(0, hidden, lanes):
+                i = kernels.sigmoid(load(G, row + j, lanes))
+                f = kernels.sigmoid(load(G, row + hidden + j, lanes))
+                o = kernels.sigmoid(load(G, row + H2 + j, lanes))
+                a = kernels.tanh(load(G, row + H3 + j, lanes))
+                # c_t = f c_{t-1} + i a and h_t = o tanh(c_t)
+                c = f * load(C, now + j, lanes) + i * a
+                tc = kernels.tanh(c)
+                store(G, row + j, i)
+                store(G, row + hidden + j, f)
+                store(G, row + H2 + j, o)
+                store(G, row + H3 + j, a)
+                store(C, after + j, c)
+                store(TC, now + j, tc)
+                store(H, after + j, o * tc)
+
+    @kernels.compiled
+    def backward(
+        G: FloatArray, WT: FloatArray, C: FloatArray, TC: FloatArray, DH: FloatArray, window: int
+    ) -> None:
+        """G holds the gates and becomes the loss's gradient before them; DH is that of the outputs
+        h.
+
+        No gradient passes from one window of rounds to the one before it.
+        """
+        last = G.shape[0] - 1
+        one = G.dtype.type(1)
+        DC = np.zeros(hidden, G.dtype)
+        for t in range(last, -1, -1):
+            row, now = t * H4, t * hidden
+            if (t + 1) % window == 0:
+                for j in range(hidden):
+                    DC[j] = 0
+            elif t < last:
+                add_product(DH, now, G, row + H4, WT, H4, hidden, lanes, t % 2 == 1)
+            for j in range(0, hidden, lanes):
+                i, f = load(G, row + j, lanes), load(G, row + hidden + j, lanes)
+                o, a = load(G, row + H2 + j, lanes), load(G, row + H3 + j, lanes)
+                tc, dh = load(TC, now + j, lanes), load(DH, now + j, lanes)
+                dc = load(DC, j, lanes) + dh * o * (one - tc * tc)
+                df = dc * f
+                store(DC, j, df)
+                store(G, row + j, dc * a * i * (one - i))
+                store(G, row + hidden + j, df * load(C, now + j, lanes) * (one - f))
+                store(G, row + H2 + j, dh * tc * o * (one - o))
+                store(G, row + H3 + j, dc * i * (one - a * a))
+
+    return forward, backward

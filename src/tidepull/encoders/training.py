@@ -7,13 +7,15 @@ correction.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Generator
-from typing import Any, Protocol, TypeAlias
+from types import SimpleNamespace
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tidepull.encoders import kernels
-from tidepull.encoders.layers import FlatWeights
+from tidepull.encoders.layers import FlatWeights, LinearPair, NetworkSettings
 from tidepull.errors import EventError, ParameterError, SnapshotError, TrainingError
 from tidepull.protocols import Accept
 from tidepull.state import Stateful
@@ -214,19 +216,45 @@ Slices: TypeAlias = Generator[None, None, float]
 network."""
 
 
-class Network(Protocol):
-    """What can be trained. `first` is the number of the first row's round."""
+class Network(ABC):
+    """Weights, loss and gradients of a network whose first two layers are a `LinearPair`.
 
-    units: tuple[int, int, int]
-    weights: FlatWeights
-    gradient: FlatWeights
-    l2: float
+    Both methods work in room for one pass over the history, which is used again in every epoch.
+    `first` is the number of the first row's round.
+    """
 
+    def __init__(
+        self, settings: NetworkSettings, weights: FlatWeights, second: str, offset: FloatArray
+    ) -> None:
+        self.units, self.l2 = settings.units, settings.l2
+        self.weights, self.gradient = weights, weights.zeros_like()
+        self._pair = LinearPair(weights, self.gradient, second, offset)
+        self._capacity = 0
+        self._workspace = SimpleNamespace()
+
+    @abstractmethod
     def loss(self, inputs: FloatArray, rewards: FloatArray, first: int = 0) -> float:
-        """The loss over the rewards that are not NaN, and its gradient into `gradient`."""
+        """Mean squared error over the known rewards (those that are not NaN) + l2 / 2 * sum of
+        squared weights, and the gradient into `gradient`."""
 
+    @abstractmethod
     def encode(self, inputs: FloatArray, first: int = 0) -> FloatArray:
         """Features of every row; a view that the next call overwrites."""
+
+    @abstractmethod
+    def _buffers(self, capacity: int) -> dict[str, FloatArray]:
+        """Arrays for a pass over so many rounds."""
+
+    def combined_input_weights(self) -> FloatArray:
+        """The two linear maps at the beginning as one; its last row is the bias."""
+        return self._pair.combined()
+
+    def _reserve(self, n: int) -> SimpleNamespace:
+        """Room for n rounds."""
+        if n > self._capacity:
+            self._capacity = max(64, 1 << (n - 1).bit_length())
+            self._workspace = SimpleNamespace(**self._buffers(self._capacity))
+        return self._workspace
 
 
 class Trainer:

@@ -7,12 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tidepull.encoders.networks import (
-    FeedforwardNetwork,
-    FeedforwardSettings,
-    RecurrentNetwork,
-    RecurrentSettings,
-)
+from tidepull.encoders.feedforward import FeedforwardNetwork, FeedforwardSettings
+from tidepull.encoders.recurrent import RecurrentNetwork, RecurrentSettings
 from tidepull.encoders.training import Adam, Network
 
 ROUNDS, UNITS = 12_000, (8, 8, 8)

@@ -10,7 +10,7 @@ import pytest
 
 from tidepull import state as snapshots
 from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder
-from tidepull.encoders.networks import waves
+from tidepull.encoders.feedforward import waves
 from tidepull.errors import (
     ArmError,
     ContextError,

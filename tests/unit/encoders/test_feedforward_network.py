@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.encoders import oracle
-from tidepull.encoders.networks import FeedforwardNetwork, FeedforwardSettings
+from tidepull.encoders.feedforward import FeedforwardNetwork, FeedforwardSettings
 from tidepull.types import FloatArray
 
 L2 = 0.001

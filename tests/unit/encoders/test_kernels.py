@@ -9,7 +9,7 @@ import pytest
 
 from tidepull.encoders import kernels
 from tidepull.encoders.layers import aligned_zeros
-from tidepull.encoders.recurrence import recurrence
+from tidepull.encoders.simd import recurrence
 from tidepull.types import FloatArray
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.encoders import oracle
-from tidepull.encoders.networks import RecurrentNetwork, RecurrentSettings
+from tidepull.encoders.recurrent import RecurrentNetwork, RecurrentSettings
 from tidepull.types import FloatArray
 
 L2 = 0.001
