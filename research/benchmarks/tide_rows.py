@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tidepull.experiments.grid import GridPoint, from_problem
+from tidepull.experiments.grid import GridPoint, budgeted, from_problem
 from tidepull.experiments.loop import run_trial
 from tidepull.policies import policies
 
@@ -65,12 +65,10 @@ def trial(
 ) -> dict[str, Any]:
     """One row of the table."""
     if parameters is BUDGETED:
-        setting = GridPoint(dict(BUDGETED), "")
         entry = policies.entry(policy)
+        setting = GridPoint(budgeted(entry, BUDGETED), "")
         parameters = dict(
-            from_problem(
-                entry, setting, (problem, {}), horizon=horizon, seed=seed, budgeted=True
-            ).parameters
+            from_problem(entry, setting, (problem, {}), horizon=horizon, seed=seed).parameters
         )
     started = time.process_time()
     result = run_trial(problem, (policy, parameters), horizon=horizon, seed=seed)

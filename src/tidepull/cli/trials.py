@@ -19,7 +19,7 @@ from rich.text import Text
 
 from tidepull.cli.console import err, say
 from tidepull.errors import DataError, ParameterError, StoreError
-from tidepull.experiments.executors import InProcess, LocalProcesses
+from tidepull.experiments.executors import InProcess, LocalProcesses, RayCluster
 from tidepull.experiments.spec import TrialSpec, lacking
 from tidepull.protocols import Executor
 from tidepull.reporting.tables import duration
@@ -50,8 +50,6 @@ def executor_for(
     if on == "here":
         yield InProcess(), 1
     elif on == "ray":
-        from tidepull.experiments.cluster import RayCluster
-
         with RayCluster(address or "auto", modules=modules) as cluster:
             yield cluster, cluster.workers
     else:

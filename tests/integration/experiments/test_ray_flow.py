@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tidepull.experiments.cluster import ATTEMPTS, LARGEST_BATCH, Flow, pack, play, unpack
+from tidepull.experiments.executors import ATTEMPTS, LARGEST_BATCH, Flow, pack, play, unpack
 from tidepull.experiments.spec import Result, TrialSpec
 
 OWN = str(Path(__file__).parents[2] / "unit" / "experiments" / "own_trivial.py")
