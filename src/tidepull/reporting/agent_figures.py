@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from tidepull.agent.breakdown import interval
 from tidepull.agent.insight import Insight
 from tidepull.agent.lift import lift_of
 from tidepull.agent.log import DecisionLog
 from tidepull.agent.records import DecisionGroup
 from tidepull.reporting.figures import dated, pyplot, save, tidy
-from tidepull.reporting.stats import wilson
-from tidepull.types import FloatArray, IntArray
+from tidepull.types import IntArray
 
 _COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#997700", "#5d3a9b"]
 _RETIRED = "#b0b0b0"
@@ -77,11 +77,12 @@ def _rewards(
 ) -> None:
     """Mean reward of each arm by hour or weekday, with 95% bars; control and policy together."""
     paid = ~np.isnan(log.reward)
-    binary = bool(np.isin(log.reward[paid], (0.0, 1.0)).all())
     width = 0.8 / max(1, len(insight.labels))
     for n, place in enumerate(insight.labels):
         mine = paid & (log.arm == place)
-        mean, low, high = mean_intervals(log.reward[mine], key[mine], len(names), binary=binary)
+        cells = [log.reward[mine & (key == cell)] for cell in range(len(names))]
+        shown = [interval(cell if len(cell) >= _LEAST else cell[:0]) for cell in cells]
+        mean, low, high = np.array(shown).T
         x = np.arange(len(names)) + (n - (len(insight.labels) - 1) / 2) * width
         bars = np.maximum([mean - low, high - mean], 0.0)
         axes.errorbar(x, mean, bars, fmt="o", ms=3, lw=1, color=_colour(insight, place))
@@ -148,24 +149,6 @@ def _beliefs(axes: Any, insight: Insight) -> None:
     axes.set(xlim=(0, 1), ylim=(2.6, -0.7), yticks=[])
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
     tidy(axes)
-
-
-def mean_intervals(
-    values: FloatArray, key: IntArray, count: int, *, binary: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The mean of values by key and its 95% interval, Wilson's where values are 0 or 1 (`binary`);
-    NaN where there are few."""
-    n = np.bincount(key, minlength=count).astype(float)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.bincount(key, weights=values, minlength=count) / n
-        square = np.bincount(key, weights=values**2, minlength=count) / n
-        half = 1.96 * np.sqrt(np.maximum(square - mean**2, 0.0) / n)
-    low, high = mean - half, mean + half
-    if binary:
-        for place in np.flatnonzero(n):
-            low[place], high[place] = wilson(mean[place], int(n[place]))
-    few = n < _LEAST
-    return tuple(np.where(few, np.nan, part) for part in (mean, low, high))  # type: ignore[return-value]
 
 
 def _colour(insight: Insight, place: int) -> str:
