@@ -127,7 +127,7 @@ def _show(title: str, seeds: Sequence[int], trials: list[Trial]) -> None:
 def _show_diagnostics(trial: Trial, seed: int) -> None:
     for name, value in trial.diagnostics.items():
         if name == "beliefs":
-            from tidepull.reporting.beliefs import beliefs_of
+            from tidepull.reporting.result_tables import beliefs_of
 
             beliefs = beliefs_of(trial.diagnostics)
             for words, weight in beliefs.leading if beliefs else ():

@@ -259,7 +259,7 @@ class Log:
         DataError
             If the shares of arms differ, or depend on time or context.
         """
-        from tidepull.logs.shares import require_uniform
+        from tidepull.logs.diagnosis.confounding import require_uniform
 
         require_uniform(self)
         chances: FloatArray = np.full(len(self), 1 / self.n_arms)

@@ -12,12 +12,13 @@ import numpy as np
 
 from tidepull import __version__
 from tidepull.logs import Diagnosis
+from tidepull.logs.diagnosis import advice
 from tidepull.logs.diagnosis.confounding import Mixup
+from tidepull.logs.diagnosis.overview import best_by_hour
 from tidepull.logs.diagnosis.structure import FEW_PLAYS, KINDS
 from tidepull.logs.diagnosis.testing import LEVEL
 from tidepull.logs.log import WEEKDAYS, zone_of
 from tidepull.reporting.figures import dated, pyplot, svg, tidy
-from tidepull.reporting.log_card import best_by_hour, card
 from tidepull.reporting.tables import Cell, Table, number, render_page
 from tidepull.types import FloatArray
 
@@ -321,9 +322,8 @@ def render(found: Diagnosis) -> str:
     likely = any(change.chance >= 0.5 for change in changes)
     pictures = (week, shares, rewards, by_hour, heat, weights, memories, calibration)
     draw = {picture.__name__: picture for picture in pictures}
-    constants: Any = {"draw": draw, "level": LEVEL, "version": __version__}
+    constants: Any = {"draw": draw, "advice": advice, "level": LEVEL, "version": __version__}
     content: Any = {"found": found, "size": size, "tables": _tables(found), "likely_change": likely}
-    content["card"] = card(found)
     return render_page("log.html", title=title, **content, **constants)
 
 

@@ -18,11 +18,16 @@ from tidepull._internal.files import write_whole
 from tidepull.experiments.archive import export
 from tidepull.experiments.store import Store
 from tidepull.reporting import figures, result_tables
-from tidepull.reporting.beliefs import belief_bands, beliefs_table, believers, misunderstood
 from tidepull.reporting.figures import colour, dashes
 from tidepull.reporting.frames import Frame, Gaps, Study, load_frame
 from tidepull.reporting.published import verdict
-from tidepull.reporting.result_tables import halving_table
+from tidepull.reporting.result_tables import (
+    belief_bands,
+    beliefs_table,
+    believers,
+    halving_table,
+    misunderstood,
+)
 from tidepull.reporting.stats import Panel, Sensitivity
 from tidepull.reporting.tables import (
     Table,

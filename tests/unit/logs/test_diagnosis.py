@@ -13,12 +13,11 @@ from tests.unit.logs.making import drawn, make_log
 from tidepull import logs
 from tidepull.errors import DataError, ParameterError
 from tidepull.logs.diagnosis import testing
-from tidepull.logs.diagnosis.confounding import calibration_of, mixups_of
+from tidepull.logs.diagnosis.confounding import calibration_of, mixups_of, shifts_of
 from tidepull.logs.diagnosis.events import events_of
 from tidepull.logs.diagnosis.memory import _best_so_far, _errors, forgetting, worth_of
 from tidepull.logs.diagnosis.overview import blind_spots, hiding, hours_of, mean_of, overview_of
 from tidepull.logs.diagnosis.structure import _Words
-from tidepull.logs.shares import shifts_of
 from tidepull.reporting.log_page import shown_arms
 
 MEANS, SHARES = np.array([0.2, 0.5, 0.4]), np.array([0.6, 0.3, 0.1])

@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.logs import writing
 from tidepull import logs
-from tidepull.logs.formats.guesses import date_form, is_id
+from tidepull.logs.reading import date_form, is_id
 
 START = datetime(2026, 1, 30, 9, tzinfo=UTC).timestamp()
 

@@ -11,9 +11,9 @@ import pytest
 from tests.unit.reporting.filling import fill
 from tests.unit.reporting.making import make_study
 from tidepull.policies import policies
-from tidepull.reporting.beliefs import belief_bands, beliefs_table, believers, misunderstood
 from tidepull.reporting.frames import Study
 from tidepull.reporting.report import build_report
+from tidepull.reporting.result_tables import belief_bands, beliefs_table, believers, misunderstood
 from tidepull.reporting.tables import Cell, Table
 
 SUITE = """

@@ -12,9 +12,10 @@ from tests.commands import understand
 from tests.unit.logs.making import make_log
 from tests.unit.logs.test_diagnosis import changing, simpson
 from tidepull import logs
+from tidepull.logs.diagnosis import advice
 from tidepull.logs.diagnosis.confounding import mixups_of
+from tidepull.logs.diagnosis.overview import best_by_hour
 from tidepull.reporting import log_page
-from tidepull.reporting.log_card import best_by_hour, card
 from tidepull.reporting.log_page import render
 from tidepull.reporting.tables import to_html
 
@@ -47,10 +48,9 @@ def test_card_comes_first_and_says_what_to_do_what_it_brings_and_how_to_deploy_i
     found: logs.Diagnosis, page: str
 ) -> None:
     assert page.index("What to do") < page.index("Deploy it") < page.index("In short")
-    said = card(found)
-    assert said["action"] in found.recommendation
-    assert said["worth"]
-    serve, create = said["commands"]
+    assert advice.action(found) in found.recommendation
+    assert advice.worth(found)
+    serve, create = advice.commands(found)
     understand(serve)
     understand(create)
     assert "--arm 'b & c'" in create

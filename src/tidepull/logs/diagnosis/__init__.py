@@ -13,14 +13,20 @@ import numpy as np
 from tidepull.errors import DataError, ParameterError
 from tidepull.logs.diagnosis import advice
 from tidepull.logs.diagnosis.advice import warnings_of
-from tidepull.logs.diagnosis.confounding import Calibration, Mixup, calibration_of, mixups_of
+from tidepull.logs.diagnosis.confounding import (
+    Calibration,
+    Mixup,
+    Shift,
+    calibration_of,
+    mixups_of,
+    shifts_of,
+)
 from tidepull.logs.diagnosis.events import MOST, events_of
 from tidepull.logs.diagnosis.memory import Forgetting, Worth, forgetting, worth_of
 from tidepull.logs.diagnosis.overview import HourTable, Overview, hours_of, overview_of
 from tidepull.logs.diagnosis.structure import KINDS, TimeStructure, structure_of
 from tidepull.logs.diagnosis.testing import SHUFFLES, TimeTest, time_test, without_context
 from tidepull.logs.log import Log, list_html, table_html
-from tidepull.logs.shares import Shift, shifts_of
 
 _FEWEST = 20
 Progress = Callable[[str, int, int], None]

@@ -3,18 +3,18 @@ uncertainty."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidepull.logs.diagnosis.confounding import Calibration, Mixup
+from tidepull.logs.diagnosis.confounding import Calibration, Mixup, Shift
 from tidepull.logs.diagnosis.overview import HourTable, Overview, blind_spots, hiding
 from tidepull.logs.diagnosis.structure import FEW_PLAYS, KINDS, span
 from tidepull.logs.diagnosis.testing import LEVEL
 from tidepull.logs.estimators import FEW
 from tidepull.logs.log import Log
-from tidepull.logs.shares import Shift
 
 if TYPE_CHECKING:
     from tidepull.logs.diagnosis import Diagnosis
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _SURE, _LIKELY = 0.95, 0.7
 _MOST_NAMED = 5
+_MOST_ARMS = 20
+"""Arms that a command names."""
 _DO = {
     "drift": "Let the policy forget: tide does by itself, d-ucb and sw-ucb with the memory named "
     "here.",
@@ -88,6 +90,18 @@ def worth(diagnosis: Diagnosis) -> str:
             "not vary."
         )
     return "No rule that follows time earns clearly more on this log than the best arm so far."
+
+
+def commands(diagnosis: Diagnosis) -> list[str]:
+    """What starts a service and an agent with the arms of the log."""
+    rewards = diagnosis.log.reward[~np.isnan(diagnosis.log.reward)]
+    policy = "tide"
+    if not diagnosis.test.matters and not diagnosis.log.context:
+        policy = "bernoulli-ts" if np.isin(rewards, (0.0, 1.0)).all() else "ucb"
+    arms = [f"--arm {shlex.quote(str(arm))}" for arm in diagnosis.log.arms[:_MOST_ARMS]]
+    more = [] if diagnosis.log.n_arms <= _MOST_ARMS else ["..."]
+    create = " ".join(["tidepull client create shop", f"--policy {policy}", *arms, *more])
+    return ["tidepull serve --db agents --insecure", create]
 
 
 def recommendation(diagnosis: Diagnosis) -> tuple[str, ...]:

@@ -116,23 +116,33 @@ def balances(log: Log) -> tuple[FloatArray, FloatArray]:
     return mean, np.sqrt(variance / offered)
 
 
+def sums_by(
+    reward: FloatArray, cell: IntArray, cells: int
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Number, sum and sum of squares of the rewards by cell; a missing reward does not count."""
+    paid = ~np.isnan(reward)
+    y, place = reward[paid], cell[paid]
+    sums = np.bincount(place, weights=y, minlength=cells)
+    squares = np.bincount(place, weights=y**2, minlength=cells)
+    return np.bincount(place, minlength=cells), sums, squares
+
+
 def mean_of(
     reward: FloatArray, cell: IntArray, cells: int
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
     """Number and mean of rewards by cell, with a 95% interval; NaN where there are none. Rewards of
     0 and 1 have Wilson's interval, since few clicks are skew."""
-    paid = ~np.isnan(reward)
-    y, place = reward[paid], cell[paid]
-    n = np.bincount(place, minlength=cells)
+    n, sums, squares = sums_by(reward, cell, cells)
     safe = np.maximum(n, 1)
-    mean = np.where(n > 0, np.bincount(place, weights=y, minlength=cells) / safe, np.nan)
-    if len(y) and ((y == 0) | (y == 1)).all():
+    mean = np.where(n > 0, sums / safe, np.nan)
+    if n.any() and (np.isnan(reward) | (reward == 0) | (reward == 1)).all():
         wide = 1 + _Z**2 / safe
         centre = (mean + _Z**2 / (2 * safe)) / wide
         half = _Z / wide * np.sqrt(mean * (1 - mean) / safe + _Z**2 / (4 * safe**2))
         return n, mean, np.clip(centre - half, 0.0, mean), np.clip(centre + half, mean, 1.0)
-    square = np.bincount(place, weights=y**2, minlength=cells) / safe
-    variance = np.maximum(square - np.nan_to_num(mean) ** 2, 0) * safe / np.maximum(n - 1, 1)
+    variance = (
+        np.maximum(squares / safe - np.nan_to_num(mean) ** 2, 0) * safe / np.maximum(n - 1, 1)
+    )
     half = np.where(n > 1, _Z * np.sqrt(variance / safe), np.nan)
     return n, mean, mean - half, mean + half
 
@@ -197,6 +207,9 @@ def _alike(log: Log) -> int:
 _HIDES, _ROOM = 0.8, 0.2
 """An arm hides if so much of it lies in hours that hold at most so much of all decisions."""
 _FEW_ROWS = 100
+_FEWEST_REWARDS, _SURE = 20, 1.96
+"""Rewards of an arm in an hour, and standard errors of a difference, for which a best arm is
+named."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,6 +252,29 @@ def hours_of(log: Log) -> HourTable | None:
         decisions.reshape(7, 24), mean.reshape(7, 24), effective.reshape(7, 24),
         np.bincount(by, minlength=cells).reshape(24, -1), *(part.reshape(24, -1) for part in arms),
     )  # fmt: skip
+
+
+def best_by_hour(log: Log) -> IntArray | None:
+    """The best arm of each hour on weekdays and on weekends; -1 where it is not clear, None without
+    dates."""
+    if log.time is None or not log.dated:
+        return None
+    local = local_seconds(log.time, log.zone)
+    cell = (weekday_of(local) >= 5) * 24 + hour_of(local)
+    parts = sums_by(log.reward, cell * log.n_arms + log.arm, 48 * log.n_arms)
+    by_hour = zip(*(part.reshape(48, -1) for part in parts), strict=True)
+    return np.array([_clearly_best(*hour) for hour in by_hour]).reshape(2, 24)
+
+
+def _clearly_best(count: IntArray, total: FloatArray, squares: FloatArray) -> int:
+    known = np.flatnonzero(count >= _FEWEST_REWARDS)
+    if len(known) < 2:
+        return -1
+    mean = total[known] / count[known]
+    error = np.maximum(squares[known] / count[known] - mean**2, 1e-12) / count[known]
+    first, second = np.argsort(-mean)[:2]
+    sure = mean[first] - mean[second] > _SURE * np.sqrt(error[first] + error[second])
+    return int(known[first]) if sure else -1
 
 
 def hiding(log: Log, hours: HourTable) -> list[str]:
