@@ -122,8 +122,9 @@ def sums_by(
     """Number, sum and sum of squares of the rewards by cell; a missing reward does not count."""
     paid = ~np.isnan(reward)
     y, place = reward[paid], cell[paid]
-    sums = np.bincount(place, weights=y, minlength=cells)
-    squares = np.bincount(place, weights=y**2, minlength=cells)
+    sums, squares = (
+        np.asarray(np.bincount(place, weights=power, minlength=cells), float) for power in (y, y**2)
+    )
     return np.bincount(place, minlength=cells), sums, squares
 
 
