@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from tests.property.quick import QUICK
 from tidepull.errors import SnapshotError
-from tidepull.policies.arms import BetaBernoulli
+from tidepull.policies.arms import BetaBernoulli, DiscountedTally, WindowedTally
 from tidepull.posteriors import kernels
-from tidepull.posteriors.forgetting import DiscountedTally, WindowedTally
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.posteriors.linear_models import (
     DiscountedModels,

@@ -88,7 +88,7 @@ TARGETS = (
     Target(
         (
             "posteriors/linear_models.py",
-            "posteriors/forgetting.py",
+            "policies/arms.py",
             "posteriors/linear_gaussian.py",
             "posteriors/linear_models.py",
             "posteriors/normal_inverse_gamma.py",

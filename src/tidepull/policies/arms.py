@@ -7,12 +7,17 @@ N_i = 0 comes first. c is 2 for UCB1 and D-UCB, 1 for SW-UCB (Garivier and Mouli
 upper-confidence bound policies for switching bandit problems"). With xi = 1/2 and B = 1, c = 2 is
 the UCB1 of Auer, Cesa-Bianchi and Fischer (2002): mean_i + sqrt(2 log n / N_i).
 
+A tally counts plays and rewards by the number of the round in which an arm was chosen, not by the
+moment at which its reward is learnt: a late reward counts as little as its round, and rounds whose
+reward never comes age the others. It costs O(K) a round, whatever the horizon.
+
 Thompson sampling (Thompson, 1933), for arms that pay 0 or 1, draws p_i ~ Beta(a + successes_i,
 b + failures_i) for every arm i and plays the arm of the largest draw.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +25,11 @@ import numpy as np
 from tidepull.errors import RewardError
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.exploration import ArmIndices, best_arm, best_shares, decided_round
-from tidepull.posteriors.forgetting import DiscountedTally, Tally, WindowedTally
+from tidepull.posteriors.linear_models import insert_by_round
 from tidepull.protocols import Pick
 from tidepull.random import Streams
-from tidepull.state import Stateful
-from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
+from tidepull.state import Stateful, read_array, read_indices
+from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,95 @@ class SlidingUcbParameters(UcbParameters):
     window: int = parameter(100, "rounds remembered", ge=1)
 
 
+class DiscountedTally(Stateful):
+    """A round that lies k rounds back weighs discount^k: N_i = sum_s discount^(t-s) 1{I_s = i}, t
+    being `latest`."""
+
+    state = ("counts", "sums", "latest")
+
+    def __init__(self, n_arms: int, discount: float) -> None:
+        self.discount = discount
+        self.counts: FloatArray = np.zeros(n_arms)
+        self.sums: FloatArray = np.zeros(n_arms)
+        self._latest = -1
+
+    def advance(self, latest: int) -> None:
+        """Age all arms."""
+        if latest > self._latest:
+            age = self.discount ** (latest - self._latest)
+            self.counts *= age
+            self.sums *= age
+            self._latest = latest
+
+    def add(self, arm: int, reward: float, decided: int) -> None:
+        """Count a round by its age."""
+        self.advance(decided)
+        weight = self.discount ** (self._latest - decided)
+        self.counts[arm] += weight
+        self.sums[arm] += weight * reward
+
+
+class WindowedTally(Stateful):
+    """The last `window` rounds weigh 1, older ones 0: N_i = sum over s > t - window of 1{I_s = i},
+    t being `latest`."""
+
+    state = ("counts", "sums", "latest", "dropped")
+
+    def __init__(self, n_arms: int, window: int) -> None:
+        self.window = window
+        self.counts: FloatArray = np.zeros(n_arms)
+        self.sums: FloatArray = np.zeros(n_arms)
+        # (decided, arm, reward), oldest first.
+        self._rounds: deque[tuple[int, int, float]] = deque()
+        self._latest = -1
+        self._dropped = 0
+
+    def advance(self, latest: int) -> None:
+        """Drop the rounds that have left the window."""
+        self._latest = max(self._latest, latest)
+        while self._rounds and self._rounds[0][0] <= self._latest - self.window:
+            _, gone, lost = self._rounds.popleft()
+            self.counts[gone] -= 1.0
+            self.sums[gone] -= lost
+            self._dropped += 1
+            if self._dropped == self.window:
+                self._sum_afresh()
+
+    def add(self, arm: int, reward: float, decided: int) -> None:
+        """Count a round, unless it has left the window already."""
+        if decided > self._latest - self.window:
+            insert_by_round(self._rounds, (decided, arm, reward))
+            self.counts[arm] += 1.0
+            self.sums[arm] += reward
+        self.advance(decided)
+
+    def _sum_afresh(self) -> None:
+        # Adding and subtracting leaves rounding errors; once per window they go (O(1) a round on
+        # average).
+        _, arms, rewards = self._history()
+        self.sums = np.asarray(
+            np.bincount(arms, weights=rewards, minlength=len(self.sums)), dtype=float
+        )
+        self._dropped = 0
+
+    def _history(self) -> tuple[IntArray, IntArray, FloatArray]:
+        decided, arms, rewards = zip(*self._rounds, strict=True) if self._rounds else ((), (), ())
+        return np.array(decided, np.int64), np.array(arms, np.int64), np.array(rewards, np.float64)
+
+    def snapshot(self) -> Snapshot:
+        """Counts and sums of the window, and the rounds that are in it."""
+        decided, arms, rewards = self._history()
+        return super().snapshot() | {"decided": decided, "arms": arms, "rewards": rewards}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot of as many arms."""
+        decided = read_indices(snapshot, "decided")
+        arms = read_indices(snapshot, "arms", length=len(decided), below=len(self.counts))
+        rewards = read_array(snapshot, "rewards", (len(decided),))
+        super().restore(snapshot)
+        self._rounds = deque(zip(decided.tolist(), arms.tolist(), rewards.tolist(), strict=True))
+
+
 NO_CONTEXT = Context()
 
 
@@ -60,7 +154,12 @@ class Ucb(ArmIndices):
     state = ("latest", "tally", "generator")
 
     def __init__(
-        self, tally: Tally, *, bonus_scale: float, rng: np.random.Generator, kind: str
+        self,
+        tally: DiscountedTally | WindowedTally,
+        *,
+        bonus_scale: float,
+        rng: np.random.Generator,
+        kind: str,
     ) -> None:
         self._tally = tally
         self._bonus_scale = bonus_scale
@@ -110,7 +209,11 @@ def sliding_ucb(parameters: SlidingUcbParameters, shape: ProblemShape, streams: 
 
 
 def _build(
-    tally: Tally, factor: float, parameters: UcbParameters, streams: Streams, kind: str
+    tally: DiscountedTally | WindowedTally,
+    factor: float,
+    parameters: UcbParameters,
+    streams: Streams,
+    kind: str,
 ) -> Ucb:
     scale = factor * parameters.reward_range * np.sqrt(parameters.xi)
     return Ucb(tally, bonus_scale=float(scale), rng=streams.generator("ties"), kind=kind)

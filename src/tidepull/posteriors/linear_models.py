@@ -31,44 +31,32 @@ weights.
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.linalg import lapack
 
 from tidepull.errors import NumericalError, SnapshotError
-from tidepull.posteriors.forgetting import insert_by_round
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.state import Stateful, read, read_array, read_indices, read_whole
 from tidepull.types import FloatArray, IntArray, Snapshot
 
+_ByRound = TypeVar("_ByRound", bound=tuple[Any, ...])
 
-class LinearModels(Protocol):
-    """Models by number; `weights` says how many observations each one has, old ones counting
-    less."""
 
-    weights: FloatArray
-
-    def advance(self, latest: int) -> None:
-        """Time passes up to that round, if it has not yet."""
-
-    def update(self, model: int, x: FloatArray, y: float, decided: int) -> None:
-        """The round `decided`, which may lie back, teaches one model."""
-
-    def predict(self, model: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Prediction and squared width for every row of X."""
-
-    def snapshot(self) -> Snapshot:
-        """All that is remembered of every model, sharing nothing with this object."""
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
+def insert_by_round(rounds: deque[_ByRound], entry: _ByRound) -> None:
+    """Put an entry, which begins with its round, into its place; O(1) unless it is late."""
+    place = len(rounds)
+    while place and rounds[place - 1][0] > entry[0]:
+        place -= 1
+    rounds.insert(place, entry)
 
 
 class StationaryModels(Stateful):
-    """Nothing is forgotten: O(d^2) for a round."""
+    """Nothing is forgotten: O(d^2) for a round. `weights` says how many observations each model has
+    (in models that forget, old ones count less)."""
 
-    state = ("weights", "models")
+    state: ClassVar[tuple[str, ...]] = ("weights", "models")
 
     def __init__(self, n_models: int, dim: int, regularisation: float) -> None:
         self.weights: FloatArray = np.zeros(n_models)
@@ -87,7 +75,7 @@ class StationaryModels(Stateful):
         return self._models[model].predict(X)
 
 
-class WindowedModels(Stateful):
+class WindowedModels(StationaryModels):
     """Only the last `window` rounds count: O(d^2) for a round, whatever the window.
 
     A round that leaves the window is taken back from the factor. Rounding errors of that go
@@ -98,9 +86,8 @@ class WindowedModels(Stateful):
     state = ("weights", "models", "taken_back", "latest")
 
     def __init__(self, n_models: int, dim: int, regularisation: float, window: int) -> None:
-        self.weights: FloatArray = np.zeros(n_models)
+        super().__init__(n_models, dim, regularisation)
         self._dim, self._regularisation, self._window = dim, regularisation, window
-        self._models = [ridge(dim, regularisation) for _ in range(n_models)]
         # (decided, model, x, y), oldest first.
         self._rounds: deque[tuple[int, int, FloatArray, float]] = deque()
         self._latest = -1
@@ -139,10 +126,6 @@ class WindowedModels(Stateful):
                 fresh.update(x, y)
         self._models[model] = fresh
         self._taken_back[model] = 0
-
-    def predict(self, model: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Prediction and squared width for every row of X."""
-        return self._models[model].predict(X)
 
     def snapshot(self) -> Snapshot:
         """Weights and posterior of every model, and the rounds of the window."""
@@ -411,3 +394,7 @@ def _one_by_one(snapshot: Snapshot) -> list[Snapshot]:
         {"latest": latest, **{name: a[i : i + 1] for name, a in sums.items()}}
         for i in range(*count)
     ]
+
+
+LinearModels: TypeAlias = StationaryModels | DiscountedModels | WideDiscountedModels
+"""Models by number, all with the same methods."""
