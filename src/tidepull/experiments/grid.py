@@ -13,13 +13,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, product
-from typing import Any
+from typing import Annotated, Any
 
-from tidepull.errors import ParameterError, SuiteError
+from tidepull.errors import MissingExtraError, ParameterError, SuiteError
 from tidepull.policies import settled
 from tidepull.problems import build_problem, shape_of
 from tidepull.protocols import AsksProblem
 from tidepull.registry import Entry, Named
+
+try:
+    from msgspec import Meta, Struct
+except ImportError:
+    raise MissingExtraError("reading suites", "experiments") from None
 
 MOST_SEEDS = 1_000_000
 
@@ -133,23 +138,21 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Rung:
+class Rung(Struct, frozen=True, forbid_unknown_fields=True):
     """Trials of `share` of the horizon on the first `seeds` of the suite's seeds (None: on all of
     them)."""
 
     share: float
-    seeds: int | None = None
+    seeds: Annotated[int, Meta(ge=1)] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRule:
-    """Of every policy's settings, all play the first rung and the best 1 / eta of each problem the
-    next one.
+class SearchRule(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[search]`, the rule by which `tidepull search` halves.
 
-    `generalists` are the settings that stay on all problems of a kind for their mean normalised
-    score: so many reach the last rung, eta times as many the one before. They are what a default
-    can be chosen from.
+    Of every policy's settings, all play the first rung and the best 1 / eta of each problem the
+    next one. `generalists` are the settings that stay on all problems of a kind for their mean
+    normalised score: so many reach the last rung, eta times as many the one before. They are what
+    a default can be chosen from.
     """
 
     eta: int = 4

@@ -322,8 +322,12 @@ def matching_suite(suite: Suite, only: Sequence[str]) -> Suite:
 
 def search_rule(suite: Suite, eta: int | None, rungs: str | None) -> grid.SearchRule:
     """Return the suite's rule with `eta` and `rungs` replaced where they are not None."""
-    rule = suite.search if eta is None else replace(suite.search, eta=eta)
-    rule = rule if rungs is None else replace(rule, rungs=grid.parse_rungs(rungs))
+    usual = suite.search
+    rule = grid.SearchRule(
+        usual.eta if eta is None else eta,
+        usual.generalists,
+        usual.rungs if rungs is None else grid.parse_rungs(rungs),
+    )
     return grid.check_rule(rule, len({spec.seed for spec in suite.specs}))
 
 

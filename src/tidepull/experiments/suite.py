@@ -40,11 +40,7 @@ class DelayText(str):
     """A delay in its one spelling."""
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of the file: no other keys, no other types."""
-
-
-class ProblemTable(_Table, frozen=True):
+class ProblemTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[[problems]]`: one world; `name` is what it is called (its id when absent).
 
     Horizon, delay and seeds are the suite's where they are absent.
@@ -63,7 +59,7 @@ class ProblemTable(_Table, frozen=True):
         return self.name or self.id
 
 
-class PolicyTable(_Table, frozen=True):
+class PolicyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[[policies]]`: one learner, or a grid of its settings; `id` is its name when absent.
 
     `grid` maps parameters to lists of candidates; the settings are their product. `chosen`
@@ -79,31 +75,7 @@ class PolicyTable(_Table, frozen=True):
     chosen: str = ""
 
 
-class RungTable(_Table, frozen=True):
-    """One of `rungs` in `[search]`: the share of the horizon, and on how many seeds (all when
-    absent)."""
-
-    share: float
-    seeds: PositiveInt | None = None
-
-
-class SearchTable(_Table, frozen=True):
-    """`[search]`: the rule by which `tidepull search` halves; what is absent is as in
-    `SearchRule`."""
-
-    eta: int = grid.SearchRule().eta
-    generalists: int = grid.SearchRule().generalists
-    rungs: tuple[RungTable, ...] | None = None
-
-    def rule(self) -> grid.SearchRule:
-        """The rule that it says."""
-        if self.rungs is None:
-            return grid.SearchRule(eta=self.eta, generalists=self.generalists)
-        rungs = tuple(grid.Rung(rung.share, rung.seeds) for rung in self.rungs)
-        return grid.SearchRule(eta=self.eta, generalists=self.generalists, rungs=rungs)
-
-
-class SuiteTable(_Table, frozen=True, kw_only=True):
+class SuiteTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The whole file."""
 
     name: Name
@@ -115,15 +87,15 @@ class SuiteTable(_Table, frozen=True, kw_only=True):
     modules: tuple[str, ...] = ()
     problems: Annotated[tuple[ProblemTable, ...], Meta(min_length=1)]
     policies: Annotated[tuple[PolicyTable, ...], Meta(min_length=1)]
-    search: SearchTable = SearchTable()
+    search: grid.SearchRule = grid.SearchRule()
 
 
-_TABLES: dict[str, type[_Table]] = {
+_TABLES: dict[str, type[msgspec.Struct]] = {
     "": SuiteTable,
     "problems": ProblemTable,
     "policies": PolicyTable,
-    "search": SearchTable,
-    "search.rungs": RungTable,
+    "search": grid.SearchRule,
+    "search.rungs": grid.Rung,
 }
 
 
@@ -217,7 +189,7 @@ def parse_suite(text: str, *, where: str, folder: Path) -> Suite:
     specs = tuple(_Expansion(table, where, modules).specs())
     _check_labels(specs, where)
     with _at(f"{where}: search"):
-        rule = grid.check_rule(table.search.rule(), len(table.seeds))
+        rule = grid.check_rule(table.search, len(table.seeds))
     return Suite(table.name, table.description, text, specs, rule)
 
 

@@ -111,12 +111,7 @@ def block_length(rows: int) -> int:
 
 
 def interval(
-    scores: Scores,
-    *,
-    block: int | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
+    scores: Scores, *, block: int | None = None, level: float = 0.95, seed: int = 0
 ) -> tuple[float, float]:
     """Percentiles of the value over circular moving blocks, widened as Student's t for few blocks
     or heavy ones. NaN where all rows say the same: that they do is no sign of certainty."""
@@ -128,7 +123,7 @@ def interval(
     if _all_alike(scores):
         return float("nan"), float("nan")
     varied = scores if scores.noise is None else Scores(scores.top + scores.noise, scores.bottom)
-    values = _values(varied, length, count, resamples, np.random.default_rng(seed))
+    values = _values(varied, length, count, np.random.default_rng(seed))
     values = values - varied.value + scores.value
     tail = (1 - level) / 2
     wide = math.sqrt(count / (count - 1)) * float(
@@ -157,15 +152,13 @@ def _all_alike(scores: Scores) -> bool:
     return all(part.min() == part.max() for part in parts)
 
 
-def _values(
-    scores: Scores, length: int, count: int, resamples: int, rng: np.random.Generator
-) -> FloatArray:
+def _values(scores: Scores, length: int, count: int, rng: np.random.Generator) -> FloatArray:
     """The value of every resample: sums over blocks are differences of running sums."""
     top, bottom = (_block_sums(part, length) for part in (scores.top, scores.bottom))
-    values = np.empty(resamples)
+    values = np.empty(RESAMPLES)
     step = max(1, _AT_ONCE // count)
-    for start in range(0, resamples, step):
-        n = min(step, resamples - start)
+    for start in range(0, RESAMPLES, step):
+        n = min(step, RESAMPLES - start)
         blocks = rng.integers(len(scores.top), size=(n, count))
         below = bottom[blocks].sum(axis=1)
         above = top[blocks].sum(axis=1)

@@ -287,19 +287,14 @@ def sensitivity_grid(charts: Mapping[str, Sequence[Sensitivity]], *, paths: Sequ
     save(figure, paths)
 
 
-def profile_figure(
-    panel: Panel,
-    *,
-    title: str,
-    paths: Sequence[Path],
-    scale: str = "regret as a share of random's (0 oracle, 1 random)",
-) -> None:
+def profile_figure(panel: Panel, *, title: str, paths: Sequence[Path]) -> None:
     """Share of trials whose normalised regret is at most x: further up and left is better."""
     figure, axes = pyplot().subplots(figsize=(8, 4.8), layout="constrained")
     for profile in panel.profiles:
         name, x = profile.policy, panel.thresholds
         axes.plot(x, profile.share, label=name, **line_style(name))
         axes.fill_between(x, profile.low, profile.high, color=colour(name), alpha=0.15, lw=0)
+    scale = "regret as a share of random's (0 oracle, 1 random)"
     axes.set(title=title, xlabel=scale, ylabel="share of trials")
     axes.set_xlim(0, float(panel.thresholds[-1]))
     axes.set_ylim(0, 1.02)

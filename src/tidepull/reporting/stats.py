@@ -22,11 +22,11 @@ from scipy import special, stats
 from tidepull.reporting.frames import Group, Study
 from tidepull.types import FloatArray
 
+RESAMPLES = 2000
 
-def mean_interval(
-    samples: FloatArray, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
-) -> tuple[FloatArray, FloatArray]:
-    """Bootstrap interval of the mean over axis 0 (trials), for every column.
+
+def mean_interval(samples: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """95% bootstrap interval of the mean over axis 0 (trials), for every column.
 
     With ten trials the plain percentile interval is about a tenth too narrow; its tails are
     therefore moved outwards to Phi(-sqrt(n / (n - 1)) t_{n-1}) (the "expanded percentile" interval
@@ -39,12 +39,12 @@ def mean_interval(
     if n < 2:
         unknown = np.full(samples.shape[1:], np.nan)
         return unknown, unknown
-    t = float(special.stdtrit(n - 1, (1 + level) / 2))
+    t = float(special.stdtrit(n - 1, 0.975))
     if n < 6:
         half = t * samples.std(axis=0, ddof=1) / np.sqrt(n)
         return samples.mean(axis=0) - half, samples.mean(axis=0) + half
     tail = float(special.ndtr(-np.sqrt(n / (n - 1)) * t))
-    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
+    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
     means = counts @ samples.reshape(n, -1) / n
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
     return low.reshape(samples.shape[1:]), high.reshape(samples.shape[1:])
@@ -97,25 +97,23 @@ class Difference:
         return self.low > 0 or self.high < 0
 
 
-def paired(a: Group, b: Group, *, seed: int = 0) -> Difference:
+def paired(a: Group, b: Group) -> Difference:
     """Compare on the worlds that both have played; nan where there are fewer than two."""
     theirs = dict(zip(b.worlds, b.regrets, strict=True))
     ours = dict(zip(a.worlds, a.regrets, strict=True))
     common = [world for world in ours if world in theirs]
     first, second = (np.array([own[world] for world in common]) for own in (ours, theirs))
-    return paired_values(a.name, b.name, first, second, seed=seed)
+    return paired_values(a.name, b.name, first, second)
 
 
-def paired_values(
-    a: str, b: str, first: FloatArray, second: FloatArray, *, seed: int = 0
-) -> Difference:
+def paired_values(a: str, b: str, first: FloatArray, second: FloatArray) -> Difference:
     """The same for two arrays whose entries belong together."""
     n = len(first)
     if n == 0:
         unknown = float("nan")
         return Difference(a, b, unknown, unknown, unknown, 0)
     gaps = first - second
-    low, high = mean_interval(gaps, seed=seed)
+    low, high = mean_interval(gaps)
     wins = float(np.mean((gaps < 0) + 0.5 * (gaps == 0)))
     return Difference(a, b, float(gaps.mean()), float(low), float(high), n, wins, *wilson(wins, n))
 
@@ -151,14 +149,12 @@ def all_pairs(groups: list[Group]) -> list[Difference]:
     return [paired(a, b) for a, b in combinations(groups, 2)]
 
 
-def wilson(share: float, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
+def wilson(share: float, n: int) -> tuple[float, float]:
     """Wilson's 95% interval of a share of n."""
+    z = 1.959963984540054
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
     return max(0.0, centre - half), min(1.0, centre + half)
-
-
-RESAMPLES = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,29 +225,27 @@ def interquartile_mean(values: FloatArray) -> FloatArray:
     return np.asarray(stats.trim_mean(values, 0.25, axis=-1))
 
 
-def score(policy: str, strata: Sequence[FloatArray], *, seed: int = 0) -> Score:
+def score(policy: str, strata: Sequence[FloatArray]) -> Score:
     """Interquartile mean over all trials of all problems, with its stratified bootstrap
     interval."""
     values = np.concatenate(strata)
-    low, high = np.quantile(interquartile_mean(resampled(strata, seed)), [0.025, 0.975])
+    low, high = np.quantile(interquartile_mean(resampled(strata)), [0.025, 0.975])
     mean = float(np.mean([stratum.mean() for stratum in strata]))
     iqm = float(interquartile_mean(values))
     return Score(policy, iqm, float(low), float(high), mean, len(values))
 
 
-def profile(
-    policy: str, strata: Sequence[FloatArray], thresholds: FloatArray, *, seed: int = 0
-) -> Profile:
+def profile(policy: str, strata: Sequence[FloatArray], thresholds: FloatArray) -> Profile:
     """The performance profile; lower regret lies further up and left."""
-    draws = np.sort(resampled(strata, seed), axis=1)
+    draws = np.sort(resampled(strata), axis=1)
     shares = np.stack([_share(draw, thresholds) for draw in draws])
     low, high = np.quantile(shares, [0.025, 0.975], axis=0)
     return Profile(policy, _share(np.sort(np.concatenate(strata)), thresholds), low, high)
 
 
-def resampled(strata: Sequence[FloatArray], seed: int) -> FloatArray:
+def resampled(strata: Sequence[FloatArray]) -> FloatArray:
     """Bootstrap samples (resamples x all trials): trials are drawn anew within each problem."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     return np.concatenate(
         [s[rng.integers(len(s), size=(RESAMPLES, len(s)))] for s in strata], axis=1
     )

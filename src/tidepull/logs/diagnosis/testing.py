@@ -29,21 +29,6 @@ _ARMS = 8
 """Arms that have a spectrum of their own, the most played ones; the others share one."""
 DAY, WEEK = 86_400.0, 604_800.0
 
-MEASURES = {
-    "one change, all arms at once": "changes",
-    "one change of one arm": "changes",
-    "slow drift": "drift",
-    "neighbours alike": "drift",
-    "wide neighbourhoods alike": "drift",
-    "hour of the day": "clock",
-    "weekday": "clock",
-    "a season in rounds": "rounds",
-    "a season on the clock": "clock",
-    "the arm before": "last",
-    "the reward before": "last",
-}
-"""Every measure of order, and the kind of time structure that it looks for."""
-
 
 @dataclass(frozen=True, slots=True)
 class TimeTest:
@@ -58,11 +43,6 @@ class TimeTest:
     def matters(self) -> bool:
         """Whether time matters, with 2% false alarms."""
         return self.p <= LEVEL
-
-    @property
-    def sharpest(self) -> str:
-        """The measure with the least p-value."""
-        return min(self.measures, key=lambda name: self.measures[name]) if self.measures else ""
 
 
 Measure = Callable[[FloatArray], float]
