@@ -31,7 +31,14 @@ from tidepull.paper.authors import (
 from tidepull.paper.claims import check_claims
 from tidepull.paper.exploration import NAMES, explorations
 from tidepull.paper.studies import combined, judged_studies, main_groups, searches_of
-from tidepull.paper.table import HEADS, across_cells, best_choices, overview, worse_bests
+from tidepull.paper.table import (
+    HEADS,
+    across_cells,
+    best_choices,
+    best_reasons,
+    overview,
+    worse_bests,
+)
 from tidepull.paper.verdicts import FAILS, HOLDS, NOT_JUDGED, OPEN, Claim, verdicts_table
 from tidepull.reporting import figures, published
 from tidepull.reporting.frames import Frame, Study
@@ -127,6 +134,9 @@ def _table(results: PaperResults) -> Iterator[Block]:
         across = list(across_cells([one.study for one in results.reports]))
         there, apart = "in the authors' world", "across worlds, without the digits and the slip"
         yield "\n".join((*_tallies(there, cells), *_tallies(apart, across)))
+        if reasons := best_reasons(across) | best_reasons(cells):
+            words = "; ".join(f"{place}: {why}" for place, why in reasons.items())
+            yield f"Why those best columns differ. {words}."
         yield "![Differences in the authors' world](results/authors.svg)"
     if choices := list(best_choices(results.frame.suites)):
         yield (

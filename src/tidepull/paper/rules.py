@@ -65,10 +65,8 @@ def beats(
     rule = "each has clearly less regret than each of the others (the 95% interval of the difference leaves out zero)"
     rule += f", by at least {least:.0%} of theirs" if least else ""
     rule += f", by less than {most:.0%} of theirs" if np.isfinite(most) else ""
-    first, lost = evidence.players(problem, winners)
-    second, also_lost = evidence.players(problem, losers)
-    lines = [_less(a, b, least, most) for a in first for b in second]
-    return concluded(problem, says, rule, [*lines, *distinct((*lost, *also_lost))])
+    pairs, lost = evidence.pairs(problem, winners, losers)
+    return concluded(problem, says, rule, [*(_less(a, b, least, most) for a, b in pairs), *lost])
 
 
 def _less(a: PolicyTrials, b: PolicyTrials, least: float, most: float) -> Measurement:
@@ -90,11 +88,8 @@ def leads_insignificantly(
 ) -> Claim:
     """The leader has the least mean regret, and not clearly less than the next."""
     rule = "it has the least mean regret of all, and the interval of its difference to the next contains zero"
-    first, lost = evidence.players(problem, [leader])
-    rest, also_lost = evidence.players(problem, others)
-    differences = (
-        [(compared(first[0].group, other.group), other) for other in rest] if first else []
-    )
+    pairs, lost = evidence.pairs(problem, [leader], others)
+    differences = [(compared(one.group, other.group), other) for one, other in pairs]
     lines = []
     for d, other in differences:
         outcome = HOLDS if d.mean < 0 else FAILS if d.low > 0 else OPEN
@@ -103,7 +98,7 @@ def leads_insignificantly(
         d, other = max(differences, key=lambda pair: pair[0].mean)
         if d.high < 0:
             lines.append(difference(other.problem, d, FAILS, len(other.group.rows)))
-    return concluded(problem, says, rule, [*lines, *distinct((*lost, *also_lost))])
+    return concluded(problem, says, rule, [*lines, *lost])
 
 
 def ordered(evidence: Evidence, says: str, problem: str, kinds: Sequence[str]) -> Claim:
@@ -128,12 +123,9 @@ def within(
     rule += " on both sides of zero" if both_ways else ""
     lines: list[Measurement] = []
     for a, b in pairs:
-        (first, lost), (second, also_lost) = (
-            evidence.players(problem, [a]),
-            evidence.players(problem, [b]),
-        )
-        lines += [*lost, *also_lost]
-        for one, other in ((x, y) for x in first for y in second):
+        played, lost = evidence.pairs(problem, [a], [b])
+        lines += lost
+        for one, other in played:
             limit = COMPARABLE * (one.where.random or float("nan"))
             d = compared(one.group, other.group)
             outcome = below(d.low, d.high, limit)
@@ -215,15 +207,14 @@ def varies_most(
 ) -> Claim:
     """The standard deviation of regret over trials is clearly the largest."""
     rule = "its standard deviation over that of each other policy is clearly above one (bootstrap over trials)"
-    first, lost = evidence.players(problem, [kind])
-    rest, also_lost = evidence.players(problem, others)
+    pairs, lost = evidence.pairs(problem, [kind], others)
     lines = []
-    for other in rest if first else []:
-        value, low, high = _ratio_of_spreads(first[0].group.regrets, other.group.regrets)
-        what = f"spread of {first[0].name} over that of {other.name}"
+    for one, other in pairs:
+        value, low, high = _ratio_of_spreads(one.group.regrets, other.group.regrets)
+        what = f"spread of {one.name} over that of {other.name}"
         figures = (value, low, high, len(other.group.rows), 2)
         lines.append(Measurement(other.problem, what, above(low, high, 1.0), *figures))
-    return concluded(problem, says, rule, [*lines, *distinct((*lost, *also_lost))])
+    return concluded(problem, says, rule, [*lines, *lost])
 
 
 def _ratio_of_spreads(a: FloatArray, b: FloatArray) -> tuple[float, float, float]:

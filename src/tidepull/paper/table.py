@@ -14,7 +14,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tidepull.experiments.grid import setting_text
-from tidepull.paper.authors import SLIP, SLIPPED, AcrossCell, AuthorsCell, across_worlds
+from tidepull.paper.authors import (
+    BEYOND,
+    SLIP,
+    SLIPPED,
+    AcrossCell,
+    AuthorsCell,
+    across_worlds,
+)
 from tidepull.paper.studies import DIGITS, in_column, searched_beside
 from tidepull.reporting import published
 from tidepull.reporting.frames import Study
@@ -154,6 +161,27 @@ def worse_bests(reports: Sequence[Study]) -> str:
         for (row, column), mean in cells.items()
         if mean > cells.get((row, default := column.replace("best", "default")), mean)
     )
+
+
+def best_reasons(cells: Sequence[AuthorsCell]) -> dict[str, str]:
+    """Why best networks lie beyond two standard errors: whose search chose a setting that is no
+    better than the default of the same network."""
+    ours = {(cell.row, cell.column): cell.ours.mean for cell in cells}
+    reasons = {}
+    for cell in cells:
+        if not cell.is_best or abs(cell.z) <= BEYOND:
+            continue
+        default = cell.column.replace("best", "default")
+        theirs, mine = published.REGRET[cell.row][default].mean, ours.get((cell.row, default))
+        why = "the paper does not print its setting; our search chose by itself"
+        if cell.z < 0 and theirs <= cell.paper.mean:
+            figures = f"{cell.paper.mean:,.1f} against {theirs:,.1f}"
+            why = f"the paper's own best is no better than its default ({figures})"
+        elif cell.z > 0 and mine is not None and mine <= cell.ours.mean:
+            figures = f"{cell.ours.mean:,.1f} against {mine:,.1f}"
+            why = f"our search was misled, ours is no better than our default ({figures})"
+        reasons[f"{HEADS[cell.column]} of {cell.row}"] = why
+    return reasons
 
 
 def _choices(suites: Mapping[str, str]) -> Iterator[_Choice]:

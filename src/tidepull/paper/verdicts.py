@@ -240,6 +240,13 @@ class Evidence:
                 lost.append(Measurement(problem, text, NOT_JUDGED))
         return trials, lost
 
+    def pairs(
+        self, problem: str, firsts: Iterable[str], seconds: Iterable[str]
+    ) -> tuple[list[tuple[PolicyTrials, PolicyTrials]], list[Measurement]]:
+        """Every one of the first kinds with every one of the second, and what is missing."""
+        (a, lost), (b, also_lost) = self.players(problem, firsts), self.players(problem, seconds)
+        return [(one, other) for one in a for other in b], distinct((*lost, *also_lost))
+
 
 def gather(
     reports: Sequence[Examined],
