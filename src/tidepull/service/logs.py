@@ -28,6 +28,10 @@ LONGEST_PATH = 200
 MAX_BUFFERED = 10_000
 """Lines that wait for a slow disk or pipe; further ones are dropped and counted."""
 
+GATHERING = 0.05
+"""Seconds for which lines are gathered before they are written: waking a thread for each of them
+costs more than all the rest of logging."""
+
 CLOSE_TIMEOUT = 2.0
 """Seconds that a stop waits for lines to be written."""
 
@@ -38,7 +42,7 @@ class LineWriter:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._lines: deque[bytes] = deque()
-        self._wake = threading.Event()
+        self._wake, self._hurry = threading.Event(), threading.Event()
         self._closed = False
         self._taken = self._done = self.lost = 0
         self._thread = threading.Thread(target=self._run, name="tidepull-log", daemon=True)
@@ -51,13 +55,16 @@ class LineWriter:
             return
         self._taken += 1
         self._lines.append(line)
-        self._wake.set()
+        if not self._wake.is_set():
+            self._wake.set()
 
     def flush(self, timeout: float = CLOSE_TIMEOUT) -> None:
         """Return when all lines are written, or after some seconds."""
         deadline = time.monotonic() + timeout
+        self._hurry.set()
         while self._done < self._taken and time.monotonic() < deadline:
             time.sleep(0.001)
+        self._hurry.clear()
 
     def close(self) -> None:
         """Write what waits, and stop."""
@@ -68,6 +75,7 @@ class LineWriter:
     def _run(self) -> None:
         while not self._closed:
             self._wake.wait()
+            self._hurry.wait(GATHERING)
             self._wake.clear()
             while self._lines:
                 lines = [self._lines.popleft() for _ in range(len(self._lines))]

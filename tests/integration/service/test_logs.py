@@ -49,6 +49,27 @@ def test_stream_that_hangs_is_not_waited_for_and_lines_beyond_a_bound_are_counte
     assert written == sorted(written, key=int)
 
 
+def test_lines_are_gathered_and_none_is_left_behind() -> None:
+    class Counted(io.StringIO):
+        writes = 0
+
+        def write(self, text: str) -> int:
+            self.writes += 1
+            return super().write(text)
+
+    stream = Counted()
+    writer = LineWriter(stream)
+    for n in range(200):
+        writer.write(b"%d" % n)
+        time.sleep(0.0002)
+    deadline = time.monotonic() + 10
+    while len(stream.getvalue().split()) < 200 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert stream.getvalue().split() == [str(n) for n in range(200)]
+    assert stream.writes < 20, "a thread was woken for every line"
+    writer.close()
+
+
 def test_error_is_one_line_with_its_traceback() -> None:
     stream = io.StringIO()
     handler = JsonHandler(stream)
