@@ -3,7 +3,10 @@
 The event loop puts a step into the queue and never waits for the agent's lock, its store or its
 disk. A thread makes all steps that wait, and then answers each. The first answer commits the
 records of all of them (group commit), and each step is answered by what became of its own record.
-There is no batching delay.
+
+A thread begins when the loop has read all requests that have arrived: two threads of Python that
+both have something to do hinder each other, and one commit for eight requests costs little more
+than for one. Nobody waits for requests that have not arrived.
 
 Where a turn does not end (a disk or a database that hangs), requests that wait for it are answered
 503 after two seconds, and later ones at once, until it ends.
@@ -36,6 +39,13 @@ MAX_WAITING = 1000
 PATIENCE = 2.0
 """Seconds after which requests are told that an agent's store does not answer; the default deadline
 of a client."""
+
+QUIET_TURNS = 2
+"""Turns of the event loop without a new step after which a thread makes those that wait: a request
+that has arrived is a step after two."""
+
+GATHERED = 64
+"""Steps that do not wait for further ones."""
 
 MAX_LOOKS = 16
 """Charts and exports of one agent that may wait for each other."""
@@ -137,15 +147,20 @@ class HostedAgent:
         self._steps.append(_QueuedStep(make, answer, future))
         if not self._busy:
             self._busy = True
-            self._loop.call_soon(self._begin)  # what comes in this turn of the loop is taken along
+            self._loop.call_soon(self._gather, 1)
         return future
 
-    def _begin(self) -> None:
+    def _gather(self, seen: int, quiet: int = 0) -> None:
+        """Begin a turn when no more steps come; `seen` were there a turn of the loop ago."""
+        count = len(self._steps)
+        quiet = quiet + 1 if count == seen else 0
+        if quiet < QUIET_TURNS and count < GATHERED:
+            self._loop.call_soon(self._gather, count, quiet)
+            return
         steps, self._steps = self._steps, []
         self._committing_since = math.inf
-        turn = self._loop.run_in_executor(self._pool, self._turn, steps)
         self._timer = self._loop.call_later(PATIENCE, self._give_up, steps)
-        turn.add_done_callback(self._end)
+        self._pool.submit(self._turn, steps)
 
     def _give_up(self, steps: list[_QueuedStep]) -> None:
         """Answer what waits for a commit that does not come back. The turn goes on: its records
@@ -163,13 +178,12 @@ class HostedAgent:
             if step.answer is not None and not step.future.done():
                 step.future.set_exception(_no_answer())
 
-    def _end(self, done: asyncio.Future[_Turn]) -> None:
+    def _end(self, turn: _Turn) -> None:
         self._timer.cancel()
         self._stuck = False
-        turn = done.result()
         self._busy = bool(self._steps)
         if self._busy:
-            self._begin()
+            self._loop.call_soon(self._gather, 0)
         self._waiting -= len(turn.outcomes)
         if turn.safe:
             self._metrics.committed(turn.took, turn.safe)
@@ -254,7 +268,7 @@ class HostedAgent:
             await asyncio.sleep(0.01)
         await self._put(work, None)
 
-    def _turn(self, steps: list[_QueuedStep]) -> _Turn:
+    def _turn(self, steps: list[_QueuedStep]) -> None:
         """Make steps, then answer them; in a thread."""
         made = [_made(self.agent, step) for step in steps]
         self._committing_since = time.monotonic()
@@ -270,7 +284,8 @@ class HostedAgent:
             if isinstance(error, LedgerError):
                 failure = error
             outcomes.append((step.future, value, error))
-        return _Turn(outcomes, time.perf_counter() - started, safe, failure)
+        turn = _Turn(outcomes, time.perf_counter() - started, safe, failure)
+        self._loop.call_soon_threadsafe(self._end, turn)
 
 
 def _no_answer() -> HttpError:

@@ -91,6 +91,45 @@ def test_requests_of_one_turn_share_one_commit(shop: House) -> None:
     assert after - before <= 3
 
 
+def test_requests_that_arrive_one_after_the_other_share_one_commit(shop: House) -> None:
+    async def arriving(after: int) -> httpx.Response:
+        for _ in range(after):
+            await asyncio.sleep(0)
+        return await shop.asked("POST", "/v1/agents/shop/choose", {"context": {"age": 1}})
+
+    async def together() -> list[httpx.Response]:
+        return await asyncio.gather(*(arriving(n) for n in range(8)))
+
+    value = shop.service.metrics.registry.get_sample_value
+    before = value("tidepull_commit_seconds_count") or 0
+    assert [answer.status_code for answer in shop.run(together())] == [200] * 8
+    assert (value("tidepull_commit_seconds_count") or 0) - before == 1
+
+
+def test_step_alone_waits_for_nobody_and_a_stream_of_steps_not_for_its_end(shop: House) -> None:
+    choose(shop, 0)
+    agent = shop.service.hosting._open["shop"]
+
+    async def alone() -> int:
+        asked, turns = agent.ask(ServedAgent.state), 0
+        while agent._steps:
+            await asyncio.sleep(0)
+            turns += 1
+        await asked
+        return turns
+
+    async def stream() -> int:
+        asked: list[Any] = []
+        while len(asked) < 5 * hosted.GATHERED and len(asked) == len(agent._steps):
+            asked.append(agent.ask(lambda _: None))
+            await asyncio.sleep(0)
+        await asyncio.gather(*asked)
+        return len(asked)
+
+    assert shop.run(alone()) <= hosted.QUIET_TURNS + 1
+    assert shop.run(stream()) <= hosted.GATHERED + 1
+
+
 def test_batch_is_all_or_nothing(shop: House) -> None:
     good = {"decisions": [{"context": {"age": n}} for n in range(5)]}
     assert len(shop.ask("POST", "/v1/agents/shop/choose/batch", good).json()["decisions"]) == 5
