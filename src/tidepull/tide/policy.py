@@ -83,7 +83,7 @@ class Tide:
         structural, patterns = group.shares(context, draws), self._patterns.shares(context, draws)
         share = self._gate.share
         arm = pick(share * structural + (1 - share) * patterns)
-        expected = 0.5 * float((structural + patterns) @ group.expected())
+        expected = 0.5 * float((structural + patterns) @ group.expected)
         self._gate.decided(self._round, float(structural[arm]), float(patterns[arm]), expected)
         self._patterns.commit(arm)
         self._round += 1

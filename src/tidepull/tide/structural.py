@@ -144,7 +144,8 @@ class StructuralThompson(Stateful):
         self._start = 0  # the number of rewards from which on refits are counted
         self._count, self._rounds, self._latest = 0, 0, math.nan
         self._available = np.ones(shape.n_arms, bool)
-        self._seen: tuple[FloatArray, float] | None = None  # features of the latest round
+        self.expected: FloatArray = np.zeros(shape.n_arms)
+        """Rewards of arms in the latest round, by the leading models."""
         self._rng = streams.generator("posterior")
         self._times, self._rewards = np.full(_KEPT, np.nan), np.zeros(_KEPT)
         self._decided, self._arms = np.zeros(_KEPT, np.int64), np.zeros(_KEPT, np.int64)
@@ -152,8 +153,7 @@ class StructuralThompson(Stateful):
 
     def choose(self, context: Context) -> int:
         """Draw a model, draw the reward of every arm, play the best."""
-        scores = self._samples(*self._features(context), 1)
-        self._rounds += 1
+        scores, _ = self._samples(context, 1)
         return best_arm(scores[0], context.available, self._rng)
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
@@ -162,9 +162,7 @@ class StructuralThompson(Stateful):
 
     def shares(self, context: Context, draws: int) -> FloatArray:
         """A round: the share of draws in which each arm is best."""
-        self._seen = self._features(context)
-        scores = self._samples(*self._seen, draws)
-        self._rounds += 1
+        scores, self.expected = self._samples(context, draws)
         return best_shares(scores, context.available)
 
     def learn(self, event: Event) -> None:
@@ -222,22 +220,17 @@ class StructuralThompson(Stateful):
         X = np.array([self._fit.row(row, time) for row in raw])
         return X, self._rounds if time is None else time / HOUR_SECONDS
 
-    def _samples(self, X: FloatArray, now: float, draws: int) -> FloatArray:
-        """Draws of the expected reward of every arm, one a row."""
-        mixtures, shared = self._fit.mixtures, self._shared
-        drawn = draw(mixtures, draws, shared, self._rng)
-        return rewards_of(
-            mixture.values(ms, z, X, now, shared)
+    def _samples(self, context: Context, draws: int) -> tuple[FloatArray, FloatArray]:
+        """A round: draws of the expected reward of every arm, one a row, and what it is under the
+        leading models."""
+        (X, now), mixtures = self._features(context), self._fit.mixtures
+        drawn = draw(mixtures, draws, self._shared, self._rng)
+        rewards = rewards_of(
+            mixture.values(ms, z, X, now, self._shared)
             for mixture, (ms, z) in zip(mixtures, drawn, strict=True)
         )
-
-    def expected(self) -> FloatArray:
-        """The expected reward of every arm under the leading models, in the round of the latest
-        `shares`."""
-        assert self._seen is not None, "expected() follows shares()"
-        X, now = self._seen
-        mixtures = self._fit.mixtures
-        return rewards_of(mixture.expect(X, now, self._shared) for mixture in mixtures)
+        self._rounds += 1
+        return rewards[:-1], rewards[-1]
 
     def snapshot(self) -> Snapshot:
         """All that was learnt, also by mixtures that are to take over."""

@@ -81,10 +81,11 @@ class StructuralMixture(Stateful):
         """The expected value of every arm in each draw (rows) of a model and of standard normal
         numbers, and the variance of its noise."""
         models, widths = self.models, _WIDTHS[shared]
-        drawn = (
-            self._shared_draws(ms, z, X, now) if shared else models.draws(ms, z, X[0], now, widths)
-        )
-        return self.centre + self.spread * drawn, models.noises[ms, None] * self.spread**2
+        if shared:
+            values = self.centre + self.spread * self._shared_draws(ms, z, X, now)
+        else:
+            values = models.draws(ms, z, X[0], now, widths, self.centre, self.spread)
+        return values, models.noises[ms, None] * self.spread**2
 
     def _shared_draws(
         self, drawn: IntArray, z: FloatArray, X: FloatArray, now: float
@@ -118,26 +119,19 @@ class StructuralMixture(Stateful):
         noise = self.models.noises[np.argmax(self.log_weights)]
         return self.centre + self.spread * values, float(noise) * self.spread**2
 
-    def expect(self, X: FloatArray, now: float, shared: bool) -> tuple[FloatArray, float]:
-        """The expected value of every arm under the leading model, and the variance of its
-        noise."""
-        m, models = int(np.argmax(self.log_weights)), self.models
-        return self.in_rewards(
-            X @ models.weights(m, now) if shared else models.expected(m, X[0], now)
-        )
-
 
 def draw(
     mixtures: Sequence[StructuralMixture], draws: int, shared: bool, rng: np.random.Generator
 ) -> list[tuple[IntArray, FloatArray]]:
     """Draws of a model of each mixture, and of standard normal numbers for the errors of its arms
-    (weights where all arms share them)."""
+    (weights where all arms share them); at last its leading model, without errors."""
     models = mixtures[0].models
-    counts = models.present if shared else np.full(len(models), models.n_blocks)
-    sums = np.array([np.cumsum(np.exp(mixture.log_weights)) for mixture in mixtures])
-    ms = np.empty((len(mixtures), draws), np.int64)
-    z = np.empty((len(mixtures), draws, int(counts.max())))
-    draw_models(rng, sums, counts, ms, z)
+    counts = models.present if shared else models.alone
+    log_weights = np.array([mixture.log_weights for mixture in mixtures])
+    ms = np.empty((len(mixtures), draws + 1), np.int64)
+    ms[:, draws] = log_weights.argmax(axis=1)
+    z = np.zeros((len(mixtures), draws + 1, models.dim if shared else models.n_blocks))
+    draw_models(rng, np.exp(log_weights), counts, ms, z)
     return list(zip(ms, z, strict=True))
 
 

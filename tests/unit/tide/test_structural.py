@@ -103,7 +103,7 @@ def test_deviation_is_explored_only_as_far_as_it_lasts() -> None:
     x = blocks.features(0.0, np.empty(0))[None]
     for m, structure in enumerate(structures):
         _, whole = outlook(models, m, x, 0.0)
-        drawn = models.draws(np.array([m]), np.ones((1, 1)), x[0], 0.0, np.ones(3))
+        drawn = models.draws(np.array([m]), np.ones((1, 1)), x[0], 0.0, np.ones(3), 0.0, 1.0)
         deviation = structure.variances(blocks)[-1]
         assert whole[0] - drawn[0, 0] ** 2 == pytest.approx(
             deviation * (1 - structure.persistence**48)
@@ -334,10 +334,11 @@ def test_what_runs_until_kernels_are_compiled_has_their_bits(
         same_bits(learn_reward, *known, 1, x, decay, ago, 1.4, zero, one, square, *of)
     log_weights, scores = np.log(rng.dirichlet(ones)), rng.normal(size=20)
     same_bits(reweigh, log_weights, scores, np.log(ones / 20), math.log(0.99), math.log(0.01))
-    sums, counts = np.cumsum(rng.dirichlet(ones, 2), axis=1), np.array([3, 5] * 10)
+    weights, counts = rng.dirichlet(ones, 2), np.array([3, 5] * 10)
     ms, z = np.zeros((2, 6), np.int64), np.zeros((2, 6, 5))
-    same_bits(draw_models, rng, sums, counts, ms, z)
+    same_bits(draw_models, rng, weights, counts, ms, z)
     drawn, values = np.array([4, 0, 19, 4]), np.zeros((4, 3))
-    decays, widths = rng.random((20, 3)), np.array([0.4, 1.0, 2.0])
-    now = x, decays, models._lasting, drawn, rng.normal(size=(4, 3)), widths, values
-    same_bits(draw_values, *known, models._is_met, models.noises, *now)
+    decays, widths = rng.random((3, 3)), np.array([0.4, 1.0, 2.0])
+    of_time = x, decays, models._persistence, models._lasting
+    to_draw = drawn, rng.normal(size=(4, 3)), widths, 0.3, 0.7, values
+    same_bits(draw_values, *known, models._is_met, models._a, models._b, *of_time, *to_draw)

@@ -46,6 +46,7 @@ FIRST_MONDAY_SECONDS = 4 * DAY_SECONDS
 """1 January 1970 was a Thursday."""
 DAY_WAVES, WEEKEND_WAVES, WEEK_WAVES = 6, 2, 3
 """Harmonics of the day (the sixth is four hours long), of those apart on weekends, of the week."""
+_HARMONICS = np.arange(1.0, DAY_WAVES + 1)
 _WEEKEND_SHARE = 2 / 7
 """Taken off the indicator of the weekend, so that the level is that of an average day."""
 LASTING_HOURS = 24.0
@@ -112,23 +113,18 @@ def _places(blocks: Blocks) -> dict[str, slice]:
 
 @lru_cache(maxsize=64)
 def _seasons(time: float) -> FloatArray:
-    """Features of a time, the blocks from "day" to "week"; a decision and its reward share them."""
-    day, weekend = waves(time, DAY_SECONDS, DAY_WAVES), is_weekend(time) - _WEEKEND_SHARE
-    at_weekends = weekend * day[: 2 * WEEKEND_WAVES]
-    week = waves(time, WEEK_SECONDS, WEEK_WAVES)
-    return np.concatenate([day, [weekend], at_weekends, week])
+    """Features of a time, the blocks from "day" to "week": cos and sin of harmonics, and the
+    weekend. A decision and its reward share them.
 
-
-def waves(time: float, period: float, count: int) -> FloatArray:
-    """cos and sin of the first harmonics of a period.
-
-    >>> waves(21_600.0, 86_400.0, 1).round(3) + 0.0
+    >>> _seasons(21_600.0)[:2].round(3) + 0.0  # at six o'clock
     array([0., 1.])
     """
-    angles = 2 * math.pi * (time / period % 1.0) * np.arange(1, count + 1)
-    pairs = np.empty((count, 2))
-    pairs[:, 0], pairs[:, 1] = np.cos(angles), np.sin(angles)
-    return pairs.ravel()
+    angles, weekend = np.empty(DAY_WAVES + WEEK_WAVES), is_weekend(time) - _WEEKEND_SHARE
+    angles[:DAY_WAVES] = 2 * math.pi * (time / DAY_SECONDS % 1.0) * _HARMONICS[:DAY_WAVES]
+    angles[DAY_WAVES:] = 2 * math.pi * (time / WEEK_SECONDS % 1.0) * _HARMONICS[:WEEK_WAVES]
+    waves = np.array([np.cos(angles), np.sin(angles)]).T.ravel()
+    day, week = waves[: 2 * DAY_WAVES], waves[2 * DAY_WAVES :]
+    return np.concatenate([day, [weekend], weekend * day[: 2 * WEEKEND_WAVES], week])
 
 
 def is_weekend(time: float) -> bool:
@@ -230,7 +226,8 @@ class StructuralModels(Stateful):
         self._a, self._b = np.full(count, NOISE_A), np.full(count, NOISE_B)
         self.present: IntArray = np.count_nonzero(self._v > 0, axis=1)  # coefficients of each model
         self._now, self._told = np.ones(count), np.empty((3, count))
-        self.n_blocks = n_blocks
+        self.n_blocks, self.dim = n_blocks, d
+        self.alone = np.full(count, n_blocks)
 
     def __len__(self) -> int:
         return len(self._v)
@@ -302,22 +299,10 @@ class StructuralModels(Stateful):
         cov[:, -1, -1] += self._v[m, -1] * (1 - f * f)
         return mean, cov
 
-    def _decays(self, now: float) -> FloatArray:
-        """f of every model and block."""
-        decays = self._persistences[:, None] ** np.maximum(0.0, now - self._clock)
-        found: FloatArray = decays[self._persistence]
-        return found
-
-    def expected(self, m: int, x: FloatArray, now: float) -> FloatArray:
-        """x'w of every arm under model m, where arms have weights of their own."""
-        rows = np.tile(x, (self.n_blocks, 1))
-        rows[:, -1] *= self._rho[m] ** np.maximum(0.0, now - self._clock)
-        means: FloatArray = np.einsum("kd,kd->k", rows, self._mean[m])
-        return means
-
     def draws(
-        self, ms: IntArray, z: FloatArray, x: FloatArray, now: float, widths: FloatArray
-    ) -> FloatArray:
+        self, ms: IntArray, z: FloatArray, x: FloatArray, now: float, widths: FloatArray,
+        centre: float, spread: float,
+    ) -> FloatArray:  # fmt: skip
         """x'w of every arm in each draw of a model, where arms have weights of their own.
 
         Parameters
@@ -332,11 +317,14 @@ class StructuralModels(Stateful):
             The time, in hours (rounds).
         widths : array of shape (3,)
             The least and the largest factor on the width of draws, and c (`noise.py`).
+        centre, spread : float
+            The units of the values.
         """
         values = np.empty((len(ms), self.n_blocks))
+        decays = self._persistences[:, None] ** np.maximum(0.0, now - self._clock)
         draw_values(
-            self._mean, self._cov, self._v, self._is_met, self.noises, x, self._decays(now),
-            self._lasting, ms, z, widths, values,
+            self._mean, self._cov, self._v, self._is_met, self._a, self._b, x, decays,
+            self._persistence, self._lasting, ms, z, widths, centre, spread, values,
         )  # fmt: skip
         return values
 

@@ -169,10 +169,10 @@ def reweigh(
 
 
 def _draw_in_numpy(
-    rng: np.random.Generator, sums: FloatArray, counts: IntArray, ms: IntArray, z: FloatArray
+    rng: np.random.Generator, weights: FloatArray, counts: IntArray, ms: IntArray, z: FloatArray
 ) -> None:
-    last = sums.shape[1] - 1
-    for i in range(ms.shape[1]):
+    sums, last = np.cumsum(weights, axis=1), weights.shape[1] - 1
+    for i in range(ms.shape[1] - 1):
         for part in range(ms.shape[0]):
             place = rng.random() * sums[part, last]
             m = min(int(sums[part].searchsorted(place, side="right")), last)
@@ -181,12 +181,18 @@ def _draw_in_numpy(
 
 @kernel(until_compiled=_draw_in_numpy, nogil=True)
 def draw_models(
-    rng: np.random.Generator, sums: FloatArray, counts: IntArray, ms: IntArray, z: FloatArray
+    rng: np.random.Generator, weights: FloatArray, counts: IntArray, ms: IntArray, z: FloatArray
 ) -> None:
-    """Draws (columns) of a model from each of some mixtures (rows) by their weights, added up in
-    `sums`, and of as many standard normal numbers as the model needs."""
-    last = sums.shape[1] - 1
-    for i in range(ms.shape[1]):
+    """Draws (columns but the last) of a model from each of some mixtures (rows) by its weight, and of
+    as many standard normal numbers as it needs."""
+    last = weights.shape[1] - 1
+    sums = np.empty_like(weights)
+    for part in range(ms.shape[0]):
+        total = 0.0
+        for m in range(last + 1):
+            total += weights[part, m]
+            sums[part, m] = total
+    for i in range(ms.shape[1] - 1):
         for part in range(ms.shape[0]):
             place = rng.random() * sums[part, last]
             m = 0
@@ -198,13 +204,14 @@ def draw_models(
 
 
 def _values_in_numpy(
-    mean: FloatArray, cov: FloatArray, v: FloatArray, is_met: BoolArray, noises: FloatArray,
-    x: FloatArray, decay: FloatArray, lasting: FloatArray, ms: IntArray, z: FloatArray,
-    widths: FloatArray, values: FloatArray,
+    mean: FloatArray, cov: FloatArray, v: FloatArray, is_met: BoolArray, a: FloatArray,
+    b: FloatArray, x: FloatArray, decays: FloatArray, persistence: IntArray, lasting: FloatArray,
+    ms: IntArray, z: FloatArray, widths: FloatArray, centre: float, spread: float,
+    values: FloatArray,
 ) -> None:  # fmt: skip
     found, of = np.unique(ms, return_inverse=True)
     d, n_arms = len(x), len(is_met)
-    rows, f = np.tile(x, (len(found), n_arms, 1)), decay[found]
+    rows, f = np.tile(x, (len(found), n_arms, 1)), decays[persistence[found]]
     rows[:, :, -1] *= f
     means = np.einsum("mkd,mkd->mk", rows, mean[found])
     rows[:, :, -1] *= lasting[found, None]
@@ -220,27 +227,29 @@ def _values_in_numpy(
     reach = lasting[found, None] * x[-1]
     variances = forms + reach * reach * v[found, -1, None] * (1 - f * f)
     plays = 1 / np.maximum(variances, _LEAST_VARIANCE) - 1 / prior[:, None]
-    plays = np.maximum(noises[found, None] * plays, LEAST_KNOWN)
+    plays = np.maximum((b[found] / a[found])[:, None] * plays, LEAST_KNOWN)
     for k in range(n_arms):
         known += plays[:, k]
     logs = np.array([widths[2] * math.log1p(n / n_arms / 4) for n in known.tolist()])
     kappa = np.minimum(np.maximum(np.sqrt(logs[:, None] / plays), widths[0]), widths[1])
     errors = kappa * np.sqrt(np.maximum(variances, 0.0))
-    values[:] = means[of] + errors[of] * z[:, :n_arms]
+    values[:] = centre + spread * (means[of] + errors[of] * z)
 
 
 @kernel(until_compiled=_values_in_numpy, nogil=True)
 def draw_values(
-    mean: FloatArray, cov: FloatArray, v: FloatArray, is_met: BoolArray, noises: FloatArray,
-    x: FloatArray, decay: FloatArray, lasting: FloatArray, ms: IntArray, z: FloatArray,
-    widths: FloatArray, values: FloatArray,
+    mean: FloatArray, cov: FloatArray, v: FloatArray, is_met: BoolArray, a: FloatArray,
+    b: FloatArray, x: FloatArray, decays: FloatArray, persistence: IntArray, lasting: FloatArray,
+    ms: IntArray, z: FloatArray, widths: FloatArray, centre: float, spread: float,
+    values: FloatArray,
 ) -> None:  # fmt: skip
     """The value of every arm (columns) in each draw of a model (rows), where arms have weights of
     their own: x'F m + kappa sqrt(x'C x) z, with kappa of `noise.py`. What a model believes is
     computed once for all of its draws.
 
-    `decay` is f of every model and arm, `lasting` the part of a deviation's error that outlasts a
-    day; `widths` are the least and the largest kappa, and c."""
+    `decays` is f of every `persistence` and arm, `lasting` the part of a deviation's error that
+    outlasts a day; `widths` are the least and the largest kappa, and c; `centre` and `spread` are
+    units."""
     d, n_arms = x.shape[0], is_met.shape[0]
     last, at_end = d - 1, x[x.shape[0] - 1]
     is_done = np.zeros(v.shape[0], np.bool_)
@@ -255,7 +264,7 @@ def draw_values(
                 prior += x[i] * x[i] * v[m, i]
             prior += at_end * at_end * (v[m, last] * (lasts * lasts))
             for k in range(n_arms):
-                f = decay[m, k]
+                f = decays[persistence[m], k]
                 row[last] = at_end * f
                 means[m, k] = _dot(row, mean[m, k])
                 row[last] *= lasts
@@ -275,7 +284,7 @@ def draw_values(
                         variance += row[i] * row[i] * v[m, i]
                 reach = lasts * at_end
                 variance += reach * reach * v[m, last] * (1 - f * f)
-                play = noises[m] * (1 / max(variance, _LEAST_VARIANCE) - 1 / prior)
+                play = b[m] / a[m] * (1 / max(variance, _LEAST_VARIANCE) - 1 / prior)
                 plays[k] = max(play, LEAST_KNOWN)
                 known += plays[k]
                 errors[m, k] = math.sqrt(max(variance, 0.0))
@@ -284,4 +293,4 @@ def draw_values(
                 kappa = min(max(math.sqrt(scale / plays[k]), widths[0]), widths[1])
                 errors[m, k] *= kappa
         for k in range(n_arms):
-            values[n, k] = means[m, k] + errors[m, k] * z[n, k]
+            values[n, k] = centre + spread * (means[m, k] + errors[m, k] * z[n, k])
