@@ -6,7 +6,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo serve-demo test check coverage lint types mutants bench docs clean torch
+.PHONY: help setup setup-dev demo serve-demo test check coverage lint types mutants bench docs release clean torch
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36mmake %-8s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ bench: .venv/installed-dev .venv/installed-torch ## speed, side by side with riv
 
 docs: .venv/installed-docs ## the manual, into site/
 	@$(BIN)/mkdocs build --strict --quiet && echo "open site/index.html"
+
+release: .venv/installed-dev ## wheel, source distribution, bill of materials and checksums of what is committed, into dist/
+	@$(BIN)/python -m manual.release
 
 clean: ## remove everything that was made here
 	@rm -rf .venv site out dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import tidepull
+from manual.release import build, materials
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -35,29 +36,54 @@ print(tidepull.__file__)
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A wheel and an sdist; the wheel is made from what the sdist holds, as an installer would."""
+    """A wheel and an sdist of what is committed, as `make release` makes them."""
     pytest.importorskip("hatchling", reason="the extra 'dev' has hatchling")
-    place = tmp_path_factory.mktemp("built")
-    _build(ROOT, place, "sdist")
-    sdist = next(place.glob("*.tar.gz"))
-    with tarfile.open(sdist) as archive:
-        archive.extractall(place, filter="data")
-    _build(place / sdist.name.removesuffix(".tar.gz"), place, "wheel")
-    return next(place.glob("*.whl")), sdist
+    if not (ROOT / ".git").exists():
+        pytest.skip("a release is built from a repository")
+    return build(tmp_path_factory.mktemp("built"))
 
 
-def _build(source: Path, place: Path, target: str) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "hatchling",
-        "build",
-        "--target",
-        target,
-        "--directory",
-        str(place),
-    ]
-    subprocess.run(command, cwd=source, check=True, capture_output=True, timeout=120)
+def test_two_builds_in_other_places_zones_and_masks_are_equal(
+    built: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")  # the commit's time counts
+    before = os.umask(0o077)
+    try:
+        again = build(tmp_path / "elsewhere")
+    finally:
+        os.umask(before)
+    assert [one.name for one in again] == [one.name for one in built]
+    assert [one.read_bytes() for one in again] == [one.read_bytes() for one in built]
+
+
+def test_wheel_and_sdist_hold_nothing_of_research_tests_and_manual(
+    built: tuple[Path, Path],
+) -> None:
+    with tarfile.open(built[1]) as archive:
+        sources = {name.partition("/")[2] for name in archive.getnames()}
+    wheel = set(zipfile.ZipFile(built[0]).namelist())
+    assert {name.split("/")[0] for name in wheel} == {
+        "tidepull",
+        f"tidepull-{tidepull.__version__}.dist-info",
+    }
+    assert {name.split("/")[0] for name in sources if "/" in name} == {"src", "suites", "examples"}
+    assert not [name for name in {*sources, *wheel} if "research/" in name or "tests/" in name]
+
+
+def test_bill_of_materials_lists_what_an_extra_brings(built: tuple[Path, Path]) -> None:
+    bill = materials(built[0], "serve")
+    scopes = {one["name"]: one["scope"] for one in bill["components"]}
+    plain = {name for name, scope in scopes.items() if scope == "required"}
+    assert plain == {"numpy", "scipy", "numba", "llvmlite", "threadpoolctl"}
+    assert {"starlette", "uvicorn", "anyio"} <= set(scopes) - plain
+    assert "pandas" not in scopes
+    refs = {one["bom-ref"] for one in bill["components"]} | {
+        bill["metadata"]["component"]["bom-ref"]
+    }
+    assert {one["ref"] for one in bill["dependencies"]} == refs
+    assert {other for one in bill["dependencies"] for other in one["dependsOn"]} <= refs
+    assert all(one.get("licenses") for one in bill["components"])
 
 
 def test_wheel_holds_every_module_suite_and_static_file(built: tuple[Path, Path]) -> None:
@@ -139,7 +165,12 @@ def test_version_is_a_literal_in_one_file() -> None:
         f'__version__ = "{tidepull.__version__}"' in (ROOT / "src/tidepull/__init__.py").read_text()
     )
     assert f"## [{tidepull.__version__}] - 20" in (ROOT / "CHANGELOG.md").read_text()
-    assert "version: 0" not in (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {tidepull.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_changelog_of_this_version_is_short() -> None:
+    section = (ROOT / "CHANGELOG.md").read_text().partition(f"## [{tidepull.__version__}]")[2]
+    assert len(section.partition("\n## [")[0].splitlines()) <= 80
 
 
 def test_changelog_keeps_to_the_headings_of_keep_a_changelog() -> None:
@@ -154,9 +185,21 @@ def test_changelog_keeps_to_the_headings_of_keep_a_changelog() -> None:
     assert {line.removeprefix("### ") for line in lines if line.startswith("### ")} <= kinds
 
 
-def test_classifiers_name_only_versions_of_python_that_the_suite_runs_on() -> None:
+def test_versions_of_python_that_are_named_are_those_that_the_workflow_tries() -> None:
     named = {c.rpartition(" ")[2] for c in PROJECT["classifiers"] if "Python :: 3." in c}
-    assert named == {"3.11"}
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text()
+    (tried,) = re.findall(r"python: \[(.*)\]", workflow)
+    assert named == set(re.findall(r"[\d.]+", tried))
+    facts = re.search(
+        r"Version ([\d.]+) · Python (3\.\d+) to (3\.\d+) ·", (ROOT / "README.md").read_text()
+    )
+    assert facts is not None
+    assert facts[1] == tidepull.__version__
+    assert {facts[2], facts[3]} == {min(named, key=_minor), max(named, key=_minor)}
+
+
+def _minor(version: str) -> int:
+    return int(version.partition(".")[2])
 
 
 def test_every_extra_that_is_named_can_be_installed() -> None:
