@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1] / "docs"
-MADE_OF = ("first-experiment", "own-policy", "my-log")
+MADE_OF = ("first-experiment", "own", "my-log")
 POINTER = "As a notebook: "
 """Begins the line of a tutorial that points to its notebook, which does not point to itself."""
 

@@ -23,11 +23,16 @@ from tests.integration.service.running import Running, running
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "docs" / "recipes"
-TESTED = {"compose", "django", "docker", "fastapi", "jupyter", "workers"}
+TESTED = {"django", "docker", "fastapi", "workers"}
 
 
-def blocks(name: str, kind: str = "python") -> list[str]:
-    return re.findall(rf"```{kind}\n(.*?)```", (RECIPES / f"{name}.md").read_text(), re.S)
+def blocks(name: str, kind: str = "python", part: str = "") -> list[str]:
+    """Code of a recipe, or of one section of a page."""
+    text = (RECIPES / f"{name}.md").read_text()
+    if part:
+        text = text.partition(f"\n## {part}\n")[2].partition("\n## ")[0]
+        assert text, part
+    return re.findall(rf"```{kind}\n(.*?)```", text, re.S)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +123,7 @@ def test_jupyter_recipe_runs_when_every_cell_is_run_twice(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     notebook: dict[str, Any] = {}
-    for n, cell in enumerate(blocks("jupyter")):
+    for n, cell in enumerate(blocks("../agent", part="Jupyter notebooks")):
         for _ in range(2):
             exec(compile(cell, f"cell {n}", "exec"), notebook)
     notebook["agent"].close()
@@ -181,7 +186,7 @@ def test_workers_recipe_decides_in_two_processes_and_survives_a_killed_one(
 
 def test_docker_recipe_has_the_commands_of_the_dockerfile() -> None:
     """What the image does with them: tests/integration/service/test_packaging.py."""
-    lines = [line for block in blocks("docker", "") for line in block.splitlines()]
+    lines = [line for block in blocks("docker", "")[:2] for line in block.splitlines()]
     dockerfile = (ROOT / "Dockerfile").read_text()
     run = [line for line in lines if line.startswith("docker ")]
     assert len(run) == 3
@@ -192,9 +197,9 @@ def test_docker_recipe_has_the_commands_of_the_dockerfile() -> None:
 def test_compose_recipe_has_the_commands_ports_and_services_of_the_file() -> None:
     """What the services do with it: tests/integration/service/test_packaging.py."""
     text = (ROOT / "examples" / "deploy" / "compose.yaml").read_text()
-    (commands,) = blocks("compose", "")
+    (commands,) = blocks("docker", "", "Compose with PostgreSQL")
     for line in commands.splitlines()[1:]:
         assert f"#   {line}\n" in text, line
     services = yaml.safe_load(text)["services"]
     ports = {services[name]["ports"][0].split(":")[1] for name in ("one", "two")}
-    assert ports == set(re.findall(r'"http://127.0.0.1:(\d+)"', blocks("compose")[0]))
+    assert ports == set(re.findall(r'"http://127.0.0.1:(\d+)"', blocks("docker")[0]))

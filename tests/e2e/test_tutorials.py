@@ -6,6 +6,7 @@ What they draw is what the manual shows."""
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -20,16 +21,14 @@ from tidepull.problems import problems
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [page for part in ("tutorials", "how-to") for page in sorted((DOCS / part).glob("*.md"))]
-NEEDS = {"own-network": "torch"}
+NEEDS = {"own": "torch"}
 
 
 def test_tutorials_are_there() -> None:
     assert {page.stem for page in PAGES} >= {
         "first-agent",
         "first-experiment",
-        "own-problem",
-        "own-policy",
-        "own-network",
+        "own",
         "my-log",
         "reproduce-the-paper",
     }
@@ -48,10 +47,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_tutorial_runs_from_top_to_bottom(page: Path, alone: dict[str, Any]) -> None:
-    if page.stem in NEEDS:
-        pytest.importorskip(
-            NEEDS[page.stem], reason=f"the extra '{NEEDS[page.stem]}' is not installed"
-        )
+    need(page.stem)
     drawn = run(page, alone)
     kept = json.loads(DRAWN.read_text())
     for name, picture in drawn.items():
@@ -65,7 +61,14 @@ def test_tutorial_runs_from_top_to_bottom(page: Path, alone: dict[str, Any]) -> 
         )  # networks differ between processors
         assert len(Path(name).read_bytes()) > 10_000
     if page.parent.name == "tutorials":
-        assert list(drawn) == [f"{page.stem}.png"]
+        shown = re.findall(r"\]\(\.\./figures/tutorials/([\w-]+\.png)\)", page.read_text())
+        assert list(drawn) == shown != []
+
+
+def need(name: str) -> None:
+    """Skip where the extra of a tutorial is not installed."""
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name], reason=f"the extra '{NEEDS[name]}' is not installed")
 
 
 def _told(picture: dict[str, Any]) -> Any:
@@ -81,9 +84,8 @@ def _ends(picture: dict[str, Any]) -> list[float]:
 
 
 def test_every_kept_picture_is_of_a_tutorial() -> None:
-    assert {path.stem for path in KEPT.glob("*.png")} == {
-        page.stem for page in (DOCS / "tutorials").glob("*.md")
-    }
+    pages = "".join(page.read_text() for page in (DOCS / "tutorials").glob("*.md"))
+    assert all(f"figures/tutorials/{path.name})" in pages for path in KEPT.glob("*.png"))
     assert {path.name for path in KEPT.glob("*.png")} == set(json.loads(DRAWN.read_text()))
 
 
@@ -91,6 +93,7 @@ def test_every_kept_picture_is_of_a_tutorial() -> None:
 def test_notebook_is_its_tutorial_without_outputs_and_runs(
     name: str, alone: dict[str, Any]
 ) -> None:
+    need(name)
     text = (DOCS / "notebooks" / f"{name}.ipynb").read_text()
     page = (DOCS / "tutorials" / f"{name}.md").read_text()
     assert text == notebook(page), "python -m manual.notebooks writes it anew"

@@ -1,4 +1,4 @@
-"""The examples in docs/service-examples.md are run as they stand: curl, JavaScript, Python and the
+"""The examples in docs/service.md are run as they stand: curl, JavaScript, Python and the
 shell."""
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import pytest
 
 from tests.integration.service.running import Running, running
 
-PAGE = Path(__file__).parents[3] / "docs" / "service-examples.md"
+PAGE = Path(__file__).parents[3] / "docs" / "service.md"
 
 
 def blocks(language: str) -> list[str]:
-    found: list[str] = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    examples = PAGE.read_text().partition("\n## Examples")[2].partition("\n## HTTP API")[0]
+    found: list[str] = re.findall(rf"```{language}\n(.*?)```", examples, re.DOTALL)
     assert found
     return found
 
