@@ -131,9 +131,12 @@ def test_agent_in_a_dump_opens_and_is_made_anew(
     restored: str, agent: str, postgres: Server, request: pytest.FixtureRequest
 ) -> None:
     place = postgres.url(agent, database=restored)
+    release = request.node.callspec.params["restored"].parent.name
+    before = release == "0.2.0"  # does not note its policy's version: made anew when it is opened
     with go_on(place) as opened:
         assert opened.check().sound
+        assert len(upgrades(opened)) == before
     request.getfixturevalue("newer")
     with Agent(place, training="inline", now=lambda: NOW) as opened:
-        assert len(upgrades(opened)) == 1
+        assert len(upgrades(opened)) == before + 1
         assert opened.check().sound
