@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Event, Thread
+from typing import Any
 
 from typer import Argument, Context, Exit, Option, Typer
 
-from tidepull.cli.console import json_object, print_json, say, show_history
-
-if TYPE_CHECKING:
-    import threading
-
-    from tidepull.agent.agent import Agent
+from tidepull.agent.agent import Agent
+from tidepull.cli.console import json_object, print_json, print_table, replace_first, say
+from tidepull.errors import InputError
 
 agent_app = Typer(
     help="Look at an agent: what it believes, gained and did.",
     no_args_is_help=True,
     add_completion=False,
 )
-_JSON = Option(False, "--json", help="Only JSON on stdout.")
-_TO = Argument(metavar="TO", help="The file to write; its ending says the format.")
+
+
+def _require_yes(context: Context, given: bool) -> None:
+    if not given:
+        raise InputError(f"{context.info_name} deletes data for good: say --yes")
+
+
+JSON = Option(False, "--json", help="Only JSON on stdout.")
+TO = Argument(metavar="TO", help="The file to write; its ending says the format.")
+YES = Option(
+    False, "--yes", callback=_require_yes, help="Skip confirmation. Deletion is permanent."
+)
 
 
 @agent_app.callback()
@@ -40,54 +51,63 @@ def _file(
     context.obj = file
 
 
-def _opened(context: Context) -> Agent:
-    from tidepull.agent.agent import Agent
+def on_agent(
+    app: Typer, opened: Callable[..., AbstractContextManager[Any]]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator that adds a command about an agent, its first parameter, to an app; the parameters
+    of `opened` say which agent that is."""
+    which = inspect.signature(opened, eval_str=True).parameters
 
+    def register(command: Callable[..., None]) -> Callable[..., None]:
+        def run(**given: Any) -> None:
+            with opened(**{name: given.pop(name) for name in which}) as agent:
+                command(agent, **given)
+
+        app.command(command.__name__)(replace_first(command, which.values(), run))
+        return command
+
+    return register
+
+
+def _reading(context: Context) -> Agent:
     return Agent(context.obj, read_only=True, training="manual")
 
 
-@agent_app.command()
+def _writing(context: Context) -> Agent:
+    return Agent(context.obj, training="manual")
+
+
+_reads, _writes = on_agent(agent_app, _reading), on_agent(agent_app, _writing)
+
+# ---- commands that `tidepull client` has too: there the agent is a `RemoteAgent`
+
+
+@_reads
 def explain(
-    context: Context,
-    at: str = Option(None, "--at", help="What was known then, as 2026-07-01T18:00."),
+    agent: Any, at: str = Option(None, "--at", help="What was known then, as 2026-07-01T18:00.")
 ) -> None:
-    """What it believes, in plain words."""
-    with _opened(context) as agent:
-        print(agent.explain(at=at))
+    """Explain what the agent has learned, in plain words."""
+    print(agent.explain(at=at))
 
 
-@agent_app.command()
+@_reads
 def lift(
-    context: Context,
+    agent: Any,
     since: str = Option(None, "--since", help="Only decisions since then, as 2026-07-01."),
     outcome: str = Option(None, "--outcome", help="A further outcome instead of the reward."),
-    json: bool = _JSON,
+    json: bool = JSON,
 ) -> None:
-    """The gain in reward over the control group."""
-    with _opened(context) as agent:
-        found = agent.lift(since=since, outcome=outcome)
+    """Estimate the gain in reward over the control group."""
+    found = agent.lift(since=since, outcome=outcome)
     if json:
-        print_json(
-            {name: None if value != value else value for name, value in asdict(found).items()}
-        )
+        print_json(found.data if hasattr(found, "data") else asdict(found))
     else:
         print(found)
 
 
-@agent_app.command()
-def shadow(
-    context: Context,
-    policies: list[str] = Argument(None, metavar="[POLICY]...", help="Candidates, such as lin-ts."),
-) -> None:
-    """What other policies would have chosen and earned (default: those of the setting `shadow`)."""
-    with _opened(context) as agent:
-        for report in agent.shadows(policies or None):
-            print(report)
-
-
-@agent_app.command()
+@_writes
 def promote(
-    context: Context,
+    agent: Any,
     policy: str = Argument(help="A candidate of the setting `shadow`, or the agent's own policy."),
     share: float = Option(
         None,
@@ -96,37 +116,67 @@ def promote(
     ),
 ) -> None:
     """Give a candidate a share of the decisions."""
-    from tidepull.agent.agent import Agent
-
-    with Agent(context.obj, training="manual") as agent:
-        print(agent.promote(policy, share))
+    print(agent.promote(policy, share))
 
 
-@agent_app.command()
+@_reads
 def history(
-    context: Context,
+    agent: Any,
     last: int = Option(20, "--last", min=1, help="How many of the latest decisions."),
-    json: bool = _JSON,
+    json: bool = JSON,
 ) -> None:
     """The latest decisions and what they were worth."""
-    with _opened(context) as agent:
-        show_history("latest decisions", agent.history("rows")[-last:], json)
+    rows = agent.history("rows")[-last:]
+    if json:
+        print_json(rows)
+        return
+    columns = ["id", "at", "arm", "group", "propensity", "reward"]
+    cells = [["" if row[name] is None else f"{row[name]}" for name in columns] for row in rows]
+    print_table("latest decisions", columns, cells, right=(4, 5))
 
 
-@agent_app.command()
-def plot(context: Context, to: Path = _TO) -> None:
+@_writes
+def forget(
+    agent: Any, subject: str = Argument(help="The subject, as `choose` got it."), _yes: bool = YES
+) -> None:
+    """Delete all decisions about a subject, for good."""
+    say(f"{agent.forget(subject):,} decisions deleted")
+
+
+@_writes
+def compact(
+    agent: Any,
+    to: Path = TO,
+    before: str = Option(..., "--before", help="Move decisions before then: 2026-01-01."),
+) -> None:
+    """Move old decisions from the agent to a file."""
+    say(f"{agent.compact(to, before):,} decisions moved to {to}")
+
+
+# ---- commands for an agent that is here
+
+
+@_reads
+def shadow(
+    agent: Agent,
+    policies: list[str] = Argument(None, metavar="[POLICY]...", help="Candidates, such as lin-ts."),
+) -> None:
+    """What other policies would have chosen and earned (default: those of the setting `shadow`)."""
+    for report in agent.shadows(policies or None):
+        print(report)
+
+
+@_reads
+def plot(agent: Agent, to: Path = TO) -> None:
     """Traffic, rewards by hour and weekday, and the gain, as a picture."""
-    with _opened(context) as agent:
-        agent.plot(to)
+    agent.plot(to)
     say(f"{to} written")
 
 
-@agent_app.command()
-def export(context: Context, to: Path = _TO) -> None:
+@_reads
+def export(agent: Agent, to: Path = TO) -> None:
     """Every decision with its chances, as .parquet, .jsonl or .csv."""
-    with _opened(context) as agent:
-        count = agent.export(to)
-    say(f"{count:,} decisions written to {to}")
+    say(f"{agent.export(to):,} decisions written to {to}")
 
 
 @agent_app.command()
@@ -150,9 +200,7 @@ def personalizer(
 ) -> None:
     """Make the agent of `tidepull serve --personalizer NAME` from Personalizer's logs: a warm
     start."""
-    from tidepull.agent.agent import Agent
     from tidepull.agent.personalizer import MOST_ACTIONS, PersonalizerLog, merged, settings
-    from tidepull.errors import InputError
     from tidepull.logs import read
     from tidepull.logs.formats.decisions import dsjson_actions
 
@@ -175,9 +223,9 @@ def personalizer(
     print(f"{learnt:,} decisions learnt, {len(actions):,} actions; agent in {context.obj}")
 
 
-@agent_app.command()
+@_writes
 def upgrade(
-    context: Context,
+    agent: Agent,
     policy: str = Option(
         None, "--policy", help="Another policy (default: the newest form of the agent's own)."
     ),
@@ -187,68 +235,32 @@ def upgrade(
 ) -> None:
     """Rebuild the policy by replaying the ledger, ahead of the first call of a new release, or
     to change the policy."""
-    from threading import Event, Thread
-
-    from tidepull.agent.agent import Agent
-    from tidepull.errors import InputError
-
     chosen = json_object(parameters, "--parameters")
     if chosen is not None and policy is None:
         raise InputError("--parameters needs --policy: whose parameters are they?")
-    with Agent(context.obj, training="manual") as agent:
-        done = Event()
-        thread = Thread(target=_tell_progress, args=(agent, done), daemon=True)
-        thread.start()
-        try:
-            agent.upgrade(policy if chosen is None or policy is None else (policy, chosen))
-        finally:
-            done.set()
-            thread.join()
-        print(agent.explain().changes[-1])
+    done = Event()
+    thread = Thread(target=_tell_progress, args=(agent, done), daemon=True)
+    thread.start()
+    try:
+        agent.upgrade(policy if chosen is None or policy is None else (policy, chosen))
+    finally:
+        done.set()
+        thread.join()
+    print(agent.explain().changes[-1])
 
 
-def _tell_progress(agent: Agent, done: threading.Event) -> None:
+def _tell_progress(agent: Agent, done: Event) -> None:
     """A line every few seconds, for long ledgers."""
     while not done.wait(5.0):
         if (progress := agent.upgrading) is not None:
             say(f"{progress[0]:,} of {progress[1]:,} records")
 
 
-@agent_app.command()
-def forget(
-    context: Context,
-    subject: str = Argument(help="The subject, as `choose` got it."),
-    yes: bool = Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
-) -> None:
-    """Delete all decisions about a subject, for good."""
-    from tidepull.agent.agent import Agent
-    from tidepull.errors import InputError
-
-    if not yes:
-        raise InputError(f"this deletes all decisions about {subject!r}, for good: say --yes")
-    with Agent(context.obj, training="manual") as agent:
-        say(f"{agent.forget(subject):,} decisions deleted")
-
-
-@agent_app.command()
-def compact(
-    context: Context,
-    to: Path = _TO,
-    before: str = Option(..., "--before", help="Move decisions before then: 2026-01-01."),
-) -> None:
-    """Move old decisions from the ledger to a file."""
-    from tidepull.agent.agent import Agent
-
-    with Agent(context.obj, training="manual") as agent:
-        say(f"{agent.compact(to, before):,} decisions moved to {to}")
-
-
-@agent_app.command()
-def check(context: Context, json: bool = _JSON) -> None:
+@_reads
+def check(agent: Agent, json: bool = JSON) -> None:
     """Read the whole ledger and repeat it from the start; exit code 1 when something is not as it
     was."""
-    with _opened(context) as agent:
-        found = agent.check()
+    found = agent.check()
     if json:
         print_json(asdict(found))
     else:

@@ -5,19 +5,28 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typer import Argument, Option
 
+from tidepull.agent.agent import Agent
+from tidepull.agent.client import Client, RemoteAgent
+from tidepull.agent.settings import CHANGEABLE, plain_settings
+from tidepull.cli.client import TOKEN_FILE, URL, client_of
 from tidepull.cli.console import say
 from tidepull.errors import InputError, MissingExtraError
 
-if TYPE_CHECKING:
+try:
+    import msgspec
+
+    from tidepull.service.handlers.agents import agent_arguments
     from tidepull.service.messages import NewAgent
+except ModuleNotFoundError:
+    raise MissingExtraError("tidepull apply", "serve") from None
 
 FIXED = ("policy", "timezone", "on_duplicate")
 """Settings of the file that are compared, and cannot change this way."""
@@ -38,12 +47,8 @@ def apply(
     db: Path = Option(
         None, "--db", metavar="DIR", help="A directory of agents, instead of a running service."
     ),
-    url: str = Option(
-        "http://127.0.0.1:8000", "--url", envvar="TIDEPULL_URL", help="Address of the service."
-    ),
-    token_file: Path = Option(
-        None, "--token-file", help="File with the token. Default: the variable TIDEPULL_TOKEN."
-    ),
+    url: str = URL,
+    token_file: Path = TOKEN_FILE,
     dry_run: bool = Option(False, "--dry-run", help="Only say what would change."),
 ) -> None:
     """Make agents that are missing, and change the others to what a file says.
@@ -52,7 +57,12 @@ def apply(
     of contexts that it does not list are dropped. Settings that it leaves out stay as they are.
     """
     wanted = read_agents(file)
-    with _directory(db) if db is not None else _service(url, token_file) as target:
+    with ExitStack() as opened:
+        target = (
+            _Service(opened.enter_context(client_of(url, token_file)))
+            if db is None
+            else _Directory(db, opened)
+        )
         plans = {name: planned(target, body) for name, body in wanted.items()}
         for name, changes in plans.items():
             for change in changes:
@@ -65,12 +75,6 @@ def apply(
 
 def read_agents(file: Path) -> dict[str, NewAgent]:
     """The agents of a file, checked."""
-    try:
-        import msgspec
-
-        from tidepull.service.messages import NewAgent
-    except ModuleNotFoundError:
-        raise MissingExtraError("tidepull apply", "serve") from None
     try:
         tables = tomllib.loads(file.read_text())
     except OSError as error:
@@ -89,9 +93,6 @@ def read_agents(file: Path) -> dict[str, NewAgent]:
 
 def planned(target: _Directory | _Service, body: NewAgent) -> list[PlannedChange]:
     """What must change so that an agent is as the file says."""
-    from tidepull.agent.settings import CHANGEABLE, plain_settings
-    from tidepull.service.handlers.agents import agent_arguments
-
     arguments = agent_arguments(body)
     state = target.state(body.name)
     if state is None:
@@ -130,19 +131,18 @@ def _arm_changes(agent: Any, wanted: dict[str, Any], arms: list[Any]) -> Iterato
 
 
 class _Directory:
-    """Agents as files."""
+    """Agents as files, which stay open for as long as `opened` does."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._open: dict[str, Any] = {}
+    def __init__(self, root: Path, opened: ExitStack) -> None:
+        self._root, self._opened = root, opened
+        self._agents: dict[str, Agent] = {}
 
-    def agent(self, name: str) -> Any:
+    def agent(self, name: str, **arguments: Any) -> Agent:
         """The agent of that name."""
-        from tidepull.agent.agent import Agent
-
-        if name not in self._open:
-            self._open[name] = Agent(self._root / f"{name}.db", training="manual")
-        return self._open[name]
+        if name not in self._agents:
+            agent = Agent(self._root / f"{name}.db", training="manual", **arguments)
+            self._agents[name] = self._opened.enter_context(agent)
+        return self._agents[name]
 
     def state(self, name: str) -> dict[str, Any] | None:
         """Where it stands; None: there is no such agent."""
@@ -155,60 +155,26 @@ class _Directory:
 
     def create(self, body: NewAgent, arguments: dict[str, Any]) -> None:
         """Make an agent."""
-        from tidepull.agent.agent import Agent
-
         self._root.mkdir(parents=True, exist_ok=True)
-        path = self._root / f"{body.name}.db"
-        self._open[body.name] = Agent(path, training="manual", **arguments)
-
-    def close(self) -> None:
-        """Let others have the agents."""
-        for agent in self._open.values():
-            agent.close()
+        self.agent(body.name, **arguments)
 
 
 class _Service:
     """Agents of a running service."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
         self._names = client.agents()
 
-    def agent(self, name: str) -> Any:
+    def agent(self, name: str) -> RemoteAgent:
         """The agent of that name."""
         return self._client.agent(name)
 
     def state(self, name: str) -> dict[str, Any] | None:
         """Where it stands; None: there is no such agent."""
-        return dict(self.agent(name).state()) if name in self._names else None
+        return self.agent(name).state() if name in self._names else None
 
     def create(self, body: NewAgent, _: dict[str, Any]) -> None:
         """Make an agent."""
-        from msgspec import to_builtins
-
-        settings = to_builtins(body)
+        settings = msgspec.to_builtins(body)
         self._client.create(settings.pop("name"), **settings)
-
-
-@contextmanager
-def _directory(root: Path) -> Iterator[_Directory]:
-    target = _Directory(root)
-    try:
-        yield target
-    finally:
-        target.close()
-
-
-@contextmanager
-def _service(url: str, token_file: Path | None) -> Iterator[_Service]:
-    from os import environ
-
-    from tidepull.agent.client import Client
-
-    token = environ.get("TIDEPULL_TOKEN")
-    if token_file is not None:
-        if not token_file.is_file():
-            raise InputError(f"--token-file: there is no file {token_file}")
-        token = token_file.read_text().strip()
-    with Client(url.split(","), token=token) as client:
-        yield _Service(client)

@@ -2,70 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from os import environ
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from typer import Argument, Context, Option, Typer
 
-from tidepull.cli.console import json_object, print_json, say, show_history
+from tidepull.agent.client import Client, RemoteAgent
+from tidepull.cli import agent as commands
+from tidepull.cli.console import json_object, print_json, say
 from tidepull.errors import InputError
 
-if TYPE_CHECKING:
-    from tidepull.agent.client import Client, RemoteAgent
-
 client_app = Typer(help="Call a running service (tidepull serve).", no_args_is_help=True)
-_AGENT = Argument(metavar="AGENT", help="The agent's name.")
+URL = Option(
+    "http://127.0.0.1:8000",
+    "--url",
+    envvar="TIDEPULL_URL",
+    help="Address of the service; several are separated by commas.",
+)
+TOKEN_FILE = Option(
+    None, "--token-file", help="File with the token. Default: the variable TIDEPULL_TOKEN."
+)
 _LABEL = Argument(help="The arm.")
 
 
 @client_app.callback()
-def _service(
-    context: Context,
-    url: str = Option(
-        "http://127.0.0.1:8000",
-        "--url",
-        envvar="TIDEPULL_URL",
-        help="Address of the service; several are separated by commas.",
-    ),
-    token_file: Path = Option(
-        None, "--token-file", help="File with the token. Default: the variable TIDEPULL_TOKEN."
-    ),
-) -> None:
-    from os import environ
+def _service(context: Context, url: str = URL, token_file: Path = TOKEN_FILE) -> None:
+    context.obj = url, token_file
 
+
+def client_of(url: str, token_file: Path | None) -> Client:
+    """A client of the service at an address, with the token of a file or of the environment."""
     token = environ.get("TIDEPULL_TOKEN")
     if token_file is not None:
         if not token_file.is_file():
             raise InputError(f"--token-file: there is no file {token_file}")
         token = token_file.read_text().strip()
-    context.obj = url, token
+    return Client(url.split(","), token=token, timeout=30.0, long_timeout=600.0)
 
 
-def _client(context: Context) -> Client:
-    from tidepull.agent.client import Client
+@contextmanager
+def _remote(
+    context: Context, agent: str = Argument(metavar="AGENT", help="The agent's name.")
+) -> Iterator[RemoteAgent]:
+    with client_of(*context.obj) as client:
+        yield client.agent(agent)
 
-    url, token = context.obj
-    client = Client(url.split(","), token=token, timeout=30.0, long_timeout=600.0)
-    context.call_on_close(client.close)
-    return client
 
-
-def _agent(context: Context, name: str) -> RemoteAgent:
-    return _client(context).agent(name)
+_asks = commands.on_agent(client_app, _remote)
 
 
 @client_app.command()
 def agents(context: Context) -> None:
     """List the agents that the token gives access to."""
-    for name in _client(context).agents():
-        print(name)
+    with client_of(*context.obj) as client:
+        for name in client.agents():
+            print(name)
 
 
-@client_app.command()
+@_asks
 def create(
-    context: Context,
-    agent: str = _AGENT,
+    agent: RemoteAgent,
     arm: list[str] = Option(..., "--arm", help="Label of an arm; may be repeated."),
     fields: str = Option(
         None,
@@ -76,17 +75,15 @@ def create(
     settings: str = Option(None, "--settings", help="""Other settings, as '{"control": 0.1}'."""),
 ) -> None:
     """Create an agent."""
-    more = json_object(settings, "--settings")
-    _client(context).create(
-        agent, arms=arm, context=json_object(fields, "--fields"), policy=policy, **(more or {})
-    )
-    say(f"agent {agent} made")
+    more = json_object(settings, "--settings") or {}
+    context = json_object(fields, "--fields")
+    agent.client.create(agent.name, arms=arm, context=context, policy=policy, **more)
+    say(f"agent {agent.name} made")
 
 
-@client_app.command()
+@_asks
 def choose(
-    context: Context,
-    agent: str = _AGENT,
+    agent: RemoteAgent,
     about: str = Option(None, "--context", help="""The context, as '{"age": 31}'."""),
     arm: list[str] = Option(None, "--arm", help="Choose among these only."),
     subject: str = Option(None, "--subject", help="Id of the subject, such as a user."),
@@ -98,7 +95,7 @@ def choose(
     ),
 ) -> None:
     """Make a decision, as JSON."""
-    decision = _agent(context, agent).choose(
+    decision = agent.choose(
         json_object(about, "--context"), arms=arm or None, subject=subject, id=id, baseline=baseline
     )
     fields = asdict(decision)
@@ -106,199 +103,128 @@ def choose(
     print_json({**fields, "at": at})
 
 
-@client_app.command()
+@_asks
 def reward(
-    context: Context,
-    agent: str = _AGENT,
+    agent: RemoteAgent,
     id: str = Argument(help="The decision's id."),
     value: float = Argument(help="Its reward."),
     also: str = Option(None, "--also", help="""Further outcomes, as '{"cost": 0.2}'."""),
 ) -> None:
     """Report the reward of a decision."""
-    news = _agent(context, agent).reward(id, value, also=json_object(also, "--also"))
+    news = agent.reward(id, value, also=json_object(also, "--also"))
     say("taken" if news else "known already")
 
 
-@client_app.command()
-def explain(context: Context, agent: str = _AGENT) -> None:
-    """Explain what the agent has learned, in plain words."""
-    print(_agent(context, agent).explain())
+for _command in (
+    commands.explain,
+    commands.lift,
+    commands.history,
+    commands.promote,
+    commands.forget,
+    commands.compact,
+):
+    _asks(_command)
 
 
-@client_app.command()
-def lift(
-    context: Context,
-    agent: str = _AGENT,
-    since: str = Option(None, "--since", help="Only decisions since this time."),
-    outcome: str = Option(None, "--outcome", help="A further outcome instead of the reward."),
-) -> None:
-    """Estimate the gain in reward over the control group."""
-    print(_agent(context, agent).lift(since=since, outcome=outcome))
-
-
-@client_app.command()
-def state(context: Context, agent: str = _AGENT) -> None:
+@_asks
+def state(agent: RemoteAgent) -> None:
     """Print the agent's state as JSON."""
-    print_json(_agent(context, agent).state())
+    print_json(agent.state())
 
 
-@client_app.command()
-def history(
-    context: Context,
-    agent: str = _AGENT,
-    last: int = Option(20, "--last", min=1, help="How many of the latest decisions."),
-    json: bool = Option(False, "--json", help="Only JSON on stdout."),
-) -> None:
-    """The latest decisions and what they were worth."""
-    show_history("latest decisions", _agent(context, agent).history("rows")[-last:], json)
-
-
-@client_app.command()
+@_asks
 def chart(
-    context: Context,
-    agent: str = _AGENT,
+    agent: RemoteAgent,
     since: str = Option(None, "--since", help="Start of the range."),
     until: str = Option(None, "--until", help="End of the range."),
     bins: int = Option(24, "--bins", min=1, max=1000, help="Number of intervals."),
 ) -> None:
     """Print decisions and rewards over time as JSON."""
-    print_json(_agent(context, agent).chart(since=since, until=until, bins=bins))
+    print_json(agent.chart(since=since, until=until, bins=bins))
 
 
-@client_app.command()
-def add(context: Context, agent: str = _AGENT, label: str = _LABEL) -> None:
+@_asks
+def add(agent: RemoteAgent, label: str = _LABEL) -> None:
     """Add an arm, or bring back a retired one."""
-    say("arms: " + ", ".join(_agent(context, agent).add(label)))
+    _say_arms(agent.add(label))
 
 
-@client_app.command()
-def retire(context: Context, agent: str = _AGENT, label: str = _LABEL) -> None:
+@_asks
+def retire(agent: RemoteAgent, label: str = _LABEL) -> None:
     """Retire an arm: it is not chosen any more."""
-    say("arms: " + ", ".join(_agent(context, agent).retire(label)))
+    _say_arms(agent.retire(label))
 
 
-@client_app.command()
+@_asks
 def rename(
-    context: Context,
-    agent: str = _AGENT,
-    label: str = _LABEL,
-    to: str = Argument(help="Its new name."),
+    agent: RemoteAgent, label: str = _LABEL, to: str = Argument(help="Its new name.")
 ) -> None:
     """Rename an arm."""
-    say("arms: " + ", ".join(_agent(context, agent).rename(label, to)))
+    _say_arms(agent.rename(label, to))
 
 
-@client_app.command()
-def change(
-    context: Context,
-    agent: str = _AGENT,
-    settings: str = Argument(help="""The settings, as '{"control": 0.1}'."""),
-) -> None:
-    """Change settings: control, control_arm, min_share, reward_within, context and others."""
-    changes = _agent(context, agent).change(**(json_object(settings, "SETTINGS") or {}))
-    for name, (before, after) in changes.items():
-        say(f"{name}: {before} -> {after}")
-
-
-@client_app.command()
-def shadows(context: Context, agent: str = _AGENT) -> None:
-    """Report what the candidates of the setting `shadow` would have chosen and earned."""
-    for report in _agent(context, agent).shadows():
-        print(report)
-
-
-@client_app.command()
-def promote(
-    context: Context,
-    agent: str = _AGENT,
-    policy: str = Argument(help="A candidate of the setting `shadow`, or the agent's own policy."),
-    share: float = Option(
-        None,
-        "--share",
-        help="0 takes all back, 1 changes the policy (default: the next safe step).",
-    ),
-) -> None:
-    """Give a candidate a share of the decisions."""
-    print(_agent(context, agent).promote(policy, share))
-
-
-@client_app.command()
+@_asks
 def replace(
-    context: Context,
-    agent: str = _AGENT,
+    agent: RemoteAgent,
     label: str = _LABEL,
     to: str = Argument(help="The arm that takes its place."),
 ) -> None:
     """Give the place of an arm to a new one."""
-    say("arms: " + ", ".join(_agent(context, agent).replace(label, to)))
+    _say_arms(agent.replace(label, to))
 
 
-@client_app.command()
-def freeze(context: Context, agent: str = _AGENT) -> None:
+def _say_arms(labels: list[str]) -> None:
+    say("arms: " + ", ".join(labels))
+
+
+@_asks
+def change(
+    agent: RemoteAgent,
+    settings: str = Argument(help="""The settings, as '{"control": 0.1}'."""),
+) -> None:
+    """Change settings: control, control_arm, min_share, reward_within, context and others."""
+    changes = agent.change(**(json_object(settings, "SETTINGS") or {}))
+    for name, (before, after) in changes.items():
+        say(f"{name}: {before} -> {after}")
+
+
+@_asks
+def shadows(agent: RemoteAgent) -> None:
+    """Report what the candidates of the setting `shadow` would have chosen and earned."""
+    for report in agent.shadows():
+        print(report)
+
+
+@_asks
+def freeze(agent: RemoteAgent) -> None:
     """Stop learning; decisions go on."""
-    _agent(context, agent).freeze()
-    say(f"agent {agent} is frozen")
+    agent.freeze()
+    say(f"agent {agent.name} is frozen")
 
 
-@client_app.command()
-def unfreeze(context: Context, agent: str = _AGENT) -> None:
+@_asks
+def unfreeze(agent: RemoteAgent) -> None:
     """Resume learning."""
-    _agent(context, agent).unfreeze()
-    say(f"agent {agent} learns")
+    agent.unfreeze()
+    say(f"agent {agent.name} learns")
 
 
-@client_app.command()
-def rollback(
-    context: Context, agent: str = _AGENT, to: str = Argument(help="A time, or a decision's id.")
-) -> None:
+@_asks
+def rollback(agent: RemoteAgent, to: str = Argument(help="A time, or a decision's id.")) -> None:
     """Undo what was learned since a time or a decision."""
-    _agent(context, agent).rollback(to)
-    say(f"agent {agent} is back at {to}")
+    agent.rollback(to)
+    say(f"agent {agent.name} is back at {to}")
 
 
-@client_app.command()
-def export(
-    context: Context,
-    agent: str = _AGENT,
-    to: Path = Argument(help="A .jsonl, .csv or .parquet file."),
-) -> None:
+@_asks
+def export(agent: RemoteAgent, to: Path = commands.TO) -> None:
     """Write every decision to a file."""
-    _agent(context, agent).export(to)
+    agent.export(to)
     say(f"{to} written")
 
 
-@client_app.command()
-def forget(
-    context: Context,
-    agent: str = _AGENT,
-    subject: str = Argument(help="The subject, as decisions were asked for."),
-    yes: bool = Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
-) -> None:
-    """Delete all decisions about a subject, for good."""
-    if not yes:
-        raise InputError(f"this deletes all decisions about {subject!r}, for good: say --yes")
-    say(f"{_agent(context, agent).forget(subject):,} decisions deleted")
-
-
-@client_app.command()
-def compact(
-    context: Context,
-    agent: str = _AGENT,
-    to: Path = Argument(help="A .jsonl, .csv or .parquet file."),
-    before: str = Option(..., "--before", help="Move decisions before then: 2026-01-01."),
-) -> None:
-    """Move old decisions from the service to a file."""
-    say(f"{_agent(context, agent).compact(to, before):,} decisions moved to {to}")
-
-
-@client_app.command()
-def delete(
-    context: Context,
-    agent: str = _AGENT,
-    yes: bool = Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
-) -> None:
+@_asks
+def delete(agent: RemoteAgent, _yes: bool = commands.YES) -> None:
     """Delete an agent and its ledger."""
-    if not yes:
-        raise InputError(f"this deletes {agent} and all it knows, for good: say --yes")
-    _agent(context, agent).delete()
-    say(f"agent {agent} is gone")
+    agent.delete()
+    say(f"agent {agent.name} is gone")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +120,21 @@ def progress(
         yield bar
 
 
+def replace_first(
+    command: Callable[..., None],
+    parameters: Iterable[inspect.Parameter],
+    run: Callable[..., None],
+) -> Callable[..., None]:
+    """`run` as a command with some parameters in place of the first one of another command."""
+    _, *own = inspect.signature(command, eval_str=True).parameters.values()
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    shown = [parameter.replace(kind=keyword) for parameter in (*parameters, *own)]
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    run.__doc__ = command.__doc__
+    return run
+
+
 def json_object(text: str | None, option: str) -> dict[str, Any] | None:
     """The JSON object that an option has; None where it was not given."""
     if text is None:
@@ -130,13 +146,3 @@ def json_object(text: str | None, option: str) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise InputError(f"{option} must be a JSON object, got {text!r}")
     return value
-
-
-def show_history(title: str, rows: list[dict[str, Any]], json: bool) -> None:
-    """Decisions and what they were worth, as a table or as JSON."""
-    if json:
-        print_json(rows)
-        return
-    columns = ["id", "at", "arm", "group", "propensity", "reward"]
-    cells = [["" if row[name] is None else f"{row[name]}" for name in columns] for row in rows]
-    print_table(title, columns, cells, right=(4, 5))

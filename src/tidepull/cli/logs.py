@@ -14,7 +14,7 @@ from rich.markup import escape
 from typer import Argument, Option
 
 from tidepull._internal.files import write_whole
-from tidepull.cli.console import print_json, print_table, progress, say
+from tidepull.cli.console import print_json, print_table, progress, replace_first, say
 from tidepull.cli.options import JSON, policy_of
 from tidepull.errors import ParameterError
 from tidepull.logs import Backtest, Diagnosis, Estimate, Log, read, simulator
@@ -80,18 +80,13 @@ def _reads_log(
             command(source, **values)
 
         argument = Argument(metavar="LOG", help="A file of decisions; its format is guessed.")
-        _, *own = inspect.signature(command, eval_str=True).parameters.values()
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [inspect.Parameter("log", keyword, default=argument, annotation=Path)]
         for name, (kind, default, words) in reading.items():
             flag = f"--{name.replace('_', '-')}"
             option = Option(default, flag, help=words, min=1 if kind is int else None)
             parameters.append(inspect.Parameter(name, keyword, default=option, annotation=kind))
-        parameters += [parameter.replace(kind=keyword) for parameter in own]
-        wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        wrapper.__doc__ = command.__doc__
-        return wrapper
+        return replace_first(command, parameters, wrapper)
 
     return decorate
 
