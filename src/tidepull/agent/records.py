@@ -8,6 +8,7 @@ before it. Its hash covers the record and the hash of the one before it, so that
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidepull.errors import LedgerError
+from tidepull import __version__
+from tidepull.errors import LedgerError, NewerStoreError
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 
@@ -312,3 +314,35 @@ def unpack_outcomes(data: bytes) -> dict[str, float]:
     except ValueError as error:
         raise LedgerError(f"a reward in the ledger is damaged ({error})") from None
     return also
+
+
+RELEASE_KEY = "release"
+"""The text of a ledger that names the newest release that has written to it."""
+
+
+def is_newer(release: str) -> bool:
+    """Whether a release may have written what this one cannot read; a patch release changes no
+    format.
+
+    >>> is_newer(__version__), is_newer("999.0.1")
+    (False, True)
+    """
+    return _numbers(release) > _numbers(__version__)
+
+
+def is_older(release: str) -> bool:
+    """Whether a release is an earlier one, but for patches."""
+    return _numbers(release) < _numbers(__version__)
+
+
+def newer_store(where: str, release: str | None, detail: str = "") -> NewerStoreError:
+    """The refusal of what a newer release wrote (None: it left no name)."""
+    named = "a newer tidepull" if release is None else f"tidepull {release}"
+    wanted = "that one" if release is None else f"tidepull {release} or newer"
+    return NewerStoreError(
+        f"{where} was written by {named}{detail}, and this is {__version__}: install {wanted}"
+    )
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", release)[:2])

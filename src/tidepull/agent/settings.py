@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 from tidepull import __version__
 from tidepull.agent.arms import arms_of
 from tidepull.agent.clock import Clock
-from tidepull.agent.ledger.base import RELEASE_KEY, Ledger, is_newer, is_older, newer_store
-from tidepull.agent.records import Kind
+from tidepull.agent.ledger.base import Ledger
+from tidepull.agent.records import RELEASE_KEY, Kind, is_newer, is_older, newer_store
 from tidepull.agent.schema import Schema
 from tidepull.errors import ParameterError, WrongStoreError
 from tidepull.registry import Entry, Named, Registry

@@ -7,7 +7,7 @@ from typing import Self
 
 from tests.property.simulation.disk import Disk, File
 from tests.property.simulation.ledger import Shelf
-from tidepull.agent.ledger.base import RELEASE_KEY
+from tidepull.agent.records import RELEASE_KEY
 
 TEXTS = ("settings", "salt", RELEASE_KEY)
 """All that a new agent writes besides records."""

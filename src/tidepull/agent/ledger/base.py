@@ -1,19 +1,19 @@
-"""The seam between an agent and its store: the `Ledger` protocol, one in memory, and releases."""
+"""The seam between an agent and its store: the `Ledger` protocol, one in memory, and what ledgers in
+SQL share."""
 
 from __future__ import annotations
 
-import re
 import time
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from itertools import chain, groupby, repeat
 from typing import Any, Protocol
 
-from tidepull import __version__
 from tidepull.agent.ledger.commits import GroupCommit
 from tidepull.agent.records import Kind, Record
-from tidepull.errors import LedgerError, NewerStoreError
+from tidepull.errors import LedgerError
 
 
 class Ledger(Protocol):
@@ -251,19 +251,39 @@ class MemoryLedger:
         """Nothing to let go of."""
 
 
+COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq, hash"
+"""Columns of the table of records."""
+
+_KEEP = (
+    "INSERT INTO {texts} ({of}key, value) VALUES ({id}?, ?) "
+    "ON CONFLICT ({of}key) DO UPDATE SET value = EXCLUDED.value"
+)
+
+
 class SqlLedger:
-    """What ledgers in SQL share: group commit, and reading records by a condition with `?` for each
-    value."""
+    """What ledgers in SQL share: group commit, and all statements about records, snapshots and texts.
+
+    Statements have `?` for each value and `{records}`, `{snapshots}` and `{texts}` for the tables.
+    `{mine}` is the condition that a row is of this ledger; where many ledgers share the tables,
+    `{of}` and `{id}` begin a list of columns and a list of values.
+    """
 
     where: str
     _commits: GroupCommit
+    _names: Mapping[str, str]  # what stands for the names in braces
+    _contexts_from = 0  # no decision before it has a context any more
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        """All rows that a query finds on disk."""
+        raise NotImplementedError
+
+    def _writing(self, *, long: bool = False) -> AbstractContextManager[Callable[..., Any]]:
+        """A transaction between two commits: a function that runs a statement with some values, and
+        returns its cursor. `long`: it is about all records."""
+        raise NotImplementedError
 
     def _records(self, where: str, *values: Any) -> list[Record]:
         """The records on disk for which a condition holds."""
-        raise NotImplementedError
-
-    def _packed(self, seq: int) -> tuple[int, bytes]:
-        """The checksum of a snapshot, and its compressed bytes."""
         raise NotImplementedError
 
     @property
@@ -315,9 +335,36 @@ class SqlLedger:
         """All records of one of the rare kinds."""
         return self._records("kind = ? AND kind > 3 ORDER BY seq", int(kind))
 
+    def save(self, seq: int, at: float, data: bytes) -> None:
+        """Keep a snapshot, after everything before it is safe."""
+        self.flush(seq)
+        packed = zlib.compress(data, 1)
+        with self._writing() as write:
+            write(
+                "INSERT INTO {snapshots} ({of}seq, at, checksum, data) VALUES ({id}?, ?, ?, ?) "
+                "ON CONFLICT ({of}seq) DO UPDATE "
+                "SET at = EXCLUDED.at, checksum = EXCLUDED.checksum, data = EXCLUDED.data",
+                seq, at, zlib.crc32(packed), packed,
+            )  # fmt: skip
+            kept = write("SELECT seq FROM {snapshots} WHERE {mine}").fetchall()
+            for old in surplus_snapshots([row[0] for row in kept]):
+                write("DELETE FROM {snapshots} WHERE {mine} AND seq = ?", old)
+
+    def drop_snapshots(self, after: int) -> None:
+        """Without later ones."""
+        with self._writing() as write:
+            write("DELETE FROM {snapshots} WHERE {mine} AND seq > ?", after)
+
+    def snapshots(self) -> list[int]:
+        """Newest first."""
+        return [
+            r[0] for r in self._rows("SELECT seq FROM {snapshots} WHERE {mine} ORDER BY seq DESC")
+        ]
+
     def snapshot(self, seq: int) -> bytes:
         """A snapshot; a `LedgerError` where it is damaged."""
-        checksum, packed = self._packed(seq)
+        query = "SELECT checksum, data FROM {snapshots} WHERE {mine} AND seq = ?"
+        checksum, packed = self._rows(query, seq)[0]
         if zlib.crc32(packed) != checksum:
             raise LedgerError(
                 f"the snapshot {seq} in {self.where} is damaged: its checksum does not fit"
@@ -327,34 +374,55 @@ class SqlLedger:
         except zlib.error as error:
             raise LedgerError(f"the snapshot {seq} in {self.where} is damaged: {error}") from None
 
+    def read(self, key: str) -> str | None:
+        """A text."""
+        rows = self._rows("SELECT value FROM {texts} WHERE {mine} AND key = ?", key)
+        return rows[0][0] if rows else None
 
-RELEASE_KEY = "release"
-"""The text of a ledger that names the newest release that has written to it."""
+    def write(self, values: Mapping[str, str]) -> None:
+        """Keep texts."""
+        with self._writing() as write:
+            for key, value in values.items():
+                write(_KEEP, key, value)
 
+    def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
+        """Delete decisions for good."""
+        which = "{mine} AND kind = 1 AND (seq <= ? OR subject = ?)"
+        remove = (
+            "UPDATE {records} SET kind = 15, slices = 0, ref = NULL, body = ?, context = NULL, "
+            "subject = NULL, name = NULL WHERE "
+        )
+        about = "{mine} AND ref IN (SELECT seq FROM {records} WHERE " + which + ")"
+        newest = "SELECT seq FROM {snapshots} WHERE {mine} ORDER BY seq DESC LIMIT 2"
+        with self._writing(long=True) as write:
+            write(remove + about, b"", upto, subject)
+            count = int(write(remove + which, b"", upto, subject).rowcount)
+            write(
+                "DELETE FROM {records} AS old WHERE {mine} AND kind = 15 AND 15 = (SELECT kind "
+                "FROM {records} WHERE {mine} AND seq > old.seq ORDER BY seq LIMIT 1)"
+            )
+            write("DELETE FROM {snapshots} WHERE {mine} AND seq NOT IN (" + newest + ")")
+            write(_KEEP, "whole", "no")
+        return count
 
-def is_newer(release: str) -> bool:
-    """Whether a release may have written what this one cannot read; a patch release changes no
-    format.
+    def drop_contexts(self, upto: int, before: float) -> None:
+        """Forget contexts."""
+        with self._writing(long=True) as write:
+            write(
+                "UPDATE {records} SET context = NULL WHERE {mine} AND kind = 1 AND seq >= ? "
+                "AND seq <= ? AND at < ? AND context IS NOT NULL",
+                self._contexts_from, upto, before,
+            )  # fmt: skip
+            left = write(
+                "SELECT seq FROM {records} WHERE {mine} AND seq >= ? AND context IS NOT NULL "
+                "ORDER BY seq LIMIT 1",
+                self._contexts_from,
+            ).fetchone()
+            self._contexts_from = left[0] if left else self._contexts_from
+            write(_KEEP, "whole", "no")
 
-    >>> is_newer(__version__), is_newer("999.0.1")
-    (False, True)
-    """
-    return _numbers(release) > _numbers(__version__)
-
-
-def is_older(release: str) -> bool:
-    """Whether a release is an earlier one, but for patches."""
-    return _numbers(release) < _numbers(__version__)
-
-
-def newer_store(where: str, release: str | None, detail: str = "") -> NewerStoreError:
-    """The refusal of what a newer release wrote (None: it left no name)."""
-    named = "a newer tidepull" if release is None else f"tidepull {release}"
-    wanted = "that one" if release is None else f"tidepull {release} or newer"
-    return NewerStoreError(
-        f"{where} was written by {named}{detail}, and this is {__version__}: install {wanted}"
-    )
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", release)[:2])
+    def _flush_all(self) -> None:
+        """Write what waits, before the store is closed; it may not have been opened."""
+        waiting: GroupCommit | None = getattr(self, "_commits", None)
+        if waiting is not None and not waiting.empty:
+            self.flush(waiting.last)

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from tidepull import __version__
-from tidepull.agent.ledger.base import RELEASE_KEY, newer_store
+from tidepull.agent.records import RELEASE_KEY, newer_store
 from tidepull.errors import LedgerError, ParameterError, UnreachableError, WrongStoreError
 
 PATIENCE = 4.0

@@ -4,29 +4,27 @@ the lease holds."""
 from __future__ import annotations
 
 import time
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tidepull.agent.ledger.base import SqlLedger, surplus_snapshots
+from tidepull.agent.ledger.base import COLUMNS, SqlLedger
 from tidepull.agent.ledger.commits import GroupCommit
-from tidepull.agent.ledger.database import LONG_PATIENCE, PATIENCE, Connection
+from tidepull.agent.ledger.database import LONG_PATIENCE, PATIENCE
 from tidepull.agent.ledger.leases import LENGTH, Leases
 from tidepull.agent.records import Record, record_of
 from tidepull.errors import HeldError, ParameterError, UnreachableError, WrongStoreError
 
-_COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq, hash"
 _HELD = (
     "UPDATE tidepull_agents SET expires = clock_timestamp() + make_interval(secs => length) "
     "WHERE id = %s AND epoch = %s RETURNING id"
 )
 _INSERT = f"""
 WITH held AS ({_HELD})
-INSERT INTO tidepull_records (agent, {_COLUMNS}) SELECT held.id, r.* FROM held,
+INSERT INTO tidepull_records (agent, {COLUMNS}) SELECT held.id, r.* FROM held,
   unnest(%s::int2[], %s::float8[], %s::int8[], %s::int8[], %s::bytea[], %s::bytea[], %s::bytea[], %s::bytea[],
-         %s::int8[], %s::bytea[]) AS r ({_COLUMNS})
+         %s::int8[], %s::bytea[]) AS r ({COLUMNS})
 """
 
 
@@ -62,17 +60,21 @@ class PostgresLedger(SqlLedger):
         self._lease = None
         try:
             version = self._database.prepare(write=not read_only)
-            self._columns = _COLUMNS if version > 2 else _COLUMNS.replace("hash", "NULL::bytea")
+            self._columns = COLUMNS if version > 2 else COLUMNS.replace("hash", "NULL::bytea")
             if not read_only:
                 self._lease = self._leases.acquire(
                     place.agent, length=place.lease, url=place.url, wait=place.wait
                 )
             self._id = self._lease.id if self._lease is not None else self._known(place.agent)
+            self._names = {
+                "records": "tidepull_records", "snapshots": "tidepull_snapshots",
+                "texts": "tidepull_texts", "mine": f"agent = {self._id}",
+                "of": "agent, ", "id": f"{self._id}, ",
+            }  # fmt: skip
             self._commits = GroupCommit(self._stored(), self._write, self.where)
         except BaseException:
             self.close()
             raise
-        self._contexts_from = 0  # no decision before it has a context any more
 
     def _known(self, agent: str) -> int:
         rows = self._database.rows("SELECT id FROM tidepull_agents WHERE name = %s", agent)
@@ -134,106 +136,18 @@ class PostgresLedger(SqlLedger):
         )
         return [_record(row) for row in self._database.rows(query.encode(), self._id, *values)]
 
-    # ---- snapshots and texts
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        return self._database.rows(self._statement(query), *values)
 
-    def save(self, seq: int, at: float, data: bytes) -> None:
-        """Keep a snapshot, after everything before it is safe."""
-        self.flush(seq)
-        packed = zlib.compress(data, 1)
-        with self._holding() as connection:
-            connection.execute(
-                "INSERT INTO tidepull_snapshots VALUES (%s, %s, %s, %s, %s) ON CONFLICT (agent, "
-                "seq) DO UPDATE "
-                "SET at = EXCLUDED.at, checksum = EXCLUDED.checksum, data = EXCLUDED.data",
-                (self._id, seq, at, zlib.crc32(packed), packed),
-            )
-            rows = connection.execute(
-                "SELECT seq FROM tidepull_snapshots WHERE agent = %s", (self._id,)
-            )
-            old = surplus_snapshots([row[0] for row in rows])
-            connection.execute(
-                "DELETE FROM tidepull_snapshots WHERE agent = %s AND seq = ANY(%s)", (self._id, old)
-            )
-
-    def drop_snapshots(self, after: int) -> None:
-        """Without later ones."""
-        with self._holding() as connection:
-            connection.execute(
-                "DELETE FROM tidepull_snapshots WHERE agent = %s AND seq > %s", (self._id, after)
-            )
-
-    def snapshots(self) -> list[int]:
-        """Newest first."""
-        query = "SELECT seq FROM tidepull_snapshots WHERE agent = %s ORDER BY seq DESC"
-        return [row[0] for row in self._database.rows(query, self._id)]
-
-    def _packed(self, seq: int) -> tuple[int, bytes]:
-        query = "SELECT checksum, data FROM tidepull_snapshots WHERE agent = %s AND seq = %s"
-        checksum, packed = self._database.rows(query, self._id, seq)[0]
-        return checksum, packed
-
-    def read(self, key: str) -> str | None:
-        """A text."""
-        query = "SELECT value FROM tidepull_texts WHERE agent = %s AND key = %s"
-        rows = self._database.rows(query, self._id, key)
-        return rows[0][0] if rows else None
-
-    def write(self, values: Mapping[str, str]) -> None:
-        """Keep texts."""
-        with self._holding() as connection:
-            for key, value in values.items():
-                _keep(connection, self._id, key, value)
-
-    # ---- removing
+    def _statement(self, text: str) -> bytes:
+        return text.format(**self._names).replace("?", "%s").encode()
 
     def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
         """Delete decisions; the server may use their space again."""
-        which = "agent = %s AND kind = 1 AND (seq <= %s OR subject = %s)"
-        remove = (
-            "UPDATE tidepull_records SET kind = 15, slices = 0, ref = NULL, body = '', "
-            "context = NULL, subject = NULL, name = NULL WHERE"
-        )
-        told = (self._id, upto, subject)
-        with self._holding(LONG_PATIENCE) as connection:
-            connection.execute(
-                f"{remove} agent = %s AND ref IN "
-                f"(SELECT seq FROM tidepull_records WHERE {which})".encode(),
-                (self._id, *told),
-            )
-            count = connection.execute(f"{remove} {which}".encode(), told).rowcount
-            connection.execute(
-                "DELETE FROM tidepull_records AS old WHERE agent = %s AND kind = 15 AND 15 = "
-                "(SELECT kind FROM tidepull_records WHERE agent = old.agent AND seq > old.seq "
-                "ORDER BY seq LIMIT 1)",
-                (self._id,),
-            )
-            connection.execute(
-                "DELETE FROM tidepull_snapshots WHERE agent = %s AND seq NOT IN "
-                "(SELECT seq FROM tidepull_snapshots WHERE agent = %s ORDER BY seq DESC LIMIT 2)",
-                (self._id, self._id),
-            )
-            _keep(connection, self._id, "whole", "no")
+        count = super().remove(upto=upto, subject=subject)
         with self._database.connection("write to", LONG_PATIENCE) as connection:
             connection.execute("VACUUM tidepull_records, tidepull_snapshots")
         return count
-
-    def drop_contexts(self, upto: int, before: float) -> None:
-        """Forget contexts."""
-        with self._holding(LONG_PATIENCE) as connection:
-            connection.execute(
-                "UPDATE tidepull_records SET context = NULL WHERE agent = %s AND kind = 1 AND seq "
-                ">= %s "
-                "AND seq <= %s AND at < %s AND context IS NOT NULL",
-                (self._id, self._contexts_from, upto, before),
-            )
-            left = connection.execute(
-                "SELECT seq FROM tidepull_records WHERE agent = %s AND seq >= %s AND context IS "
-                "NOT NULL "
-                "ORDER BY seq LIMIT 1",
-                (self._id, self._contexts_from),
-            ).fetchone()
-            self._contexts_from = left[0] if left else self._contexts_from
-            _keep(connection, self._id, "whole", "no")
 
     def faults(self) -> list[str]:
         """Settings of the server with which it can lose what it has acknowledged."""
@@ -253,9 +167,8 @@ class PostgresLedger(SqlLedger):
     def close(self) -> None:
         """Write what waits and let others have the agent."""
         try:
-            waiting: GroupCommit | None = getattr(self, "_commits", None)
-            if self._lease is not None and waiting is not None and not waiting.empty:
-                self.flush(waiting.last)
+            if self._lease is not None:
+                self._flush_all()
         finally:
             try:
                 if self._lease is not None:
@@ -264,10 +177,11 @@ class PostgresLedger(SqlLedger):
                 self._leases.close()
 
     @contextmanager
-    def _holding(self, patience: float = PATIENCE) -> Iterator[Connection]:
+    def _writing(self, *, long: bool = False) -> Iterator[Callable[..., Any]]:
         """A transaction that is only committed if the lease holds; nobody can take it before
-        that."""
+        then."""
         assert self._lease is not None
+        patience = LONG_PATIENCE if long else PATIENCE
         with (
             self._commits.lock,
             self._database.connection("write to", patience) as connection,
@@ -275,23 +189,12 @@ class PostgresLedger(SqlLedger):
         ):
             if connection.execute(_HELD, (self._lease.id, self._lease.epoch)).fetchone() is None:
                 raise self._taken_over()
-            yield connection
-
-
-def _keep(connection: Connection, agent: int, key: str, value: str) -> None:
-    connection.execute(
-        "INSERT INTO tidepull_texts VALUES (%s, %s, %s) ON CONFLICT (agent, key) DO UPDATE SET "
-        "value = EXCLUDED.value",
-        (agent, key, value),
-    )
+            yield lambda text, *values: connection.execute(self._statement(text), values)
 
 
 def _row(record: Record) -> tuple[Any, ...]:
     name = None if record.name is None else record.name.encode()
-    return (
-        int(record.kind), record.at, record.slices, record.ref, record.body, record.context, record.subject, name,
-        record.seq, record.hash,
-    )  # fmt: skip
+    return (int(record.kind), *record[1:7], name, *record[8:])
 
 
 def _record(row: tuple[Any, ...]) -> Record:

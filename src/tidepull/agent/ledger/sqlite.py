@@ -10,22 +10,16 @@ import logging
 import sqlite3
 import threading
 import time
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tidepull._internal.files import drop_cache, sync, temporary_name
-from tidepull.agent.ledger.base import (
-    RELEASE_KEY,
-    SqlLedger,
-    newer_store,
-    surplus_snapshots,
-)
+from tidepull.agent.ledger.base import COLUMNS, SqlLedger
 from tidepull.agent.ledger.commits import GroupCommit
 from tidepull.agent.ledger.files import WATCH, FileLock, identity
-from tidepull.agent.records import Record, record_of
+from tidepull.agent.records import RELEASE_KEY, Record, newer_store, record_of
 from tidepull.errors import LedgerError, WrongStoreError
 
 VERSION = 2
@@ -68,15 +62,16 @@ CREATE INDEX by_kind ON records (kind) WHERE kind > 3;
 CREATE UNIQUE INDEX by_name ON records (name) WHERE name IS NOT NULL;
 CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, at REAL NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL);
 """
-_COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq, hash"
-_INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = f"INSERT INTO records ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_NAMES = {"records": "records", "snapshots": "snapshots", "texts": "texts", "mine": "true"}
+_NAMES |= {"of": "", "id": ""}
 
 
 class SqliteLedger(SqlLedger):
     """The ledger at `path`, made if there is none (unless it is only read)."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.path, self.where = path, str(path)
+        self.path, self.where, self._names = path, str(path), _NAMES
         self._read_only = read_only
         self._file_lock: FileLock | None = None
         self._reading = threading.Lock()
@@ -96,14 +91,13 @@ class SqliteLedger(SqlLedger):
         except BaseException:
             self.close()
             raise
-        self._contexts_from = 0  # no decision before it has a context any more
         self._disk_failed = False
         self._commits = GroupCommit(self._stored(), self._write, self.where)
         if not read_only:
             WATCH.add(self)
 
     def _stored(self) -> int:
-        return int(self._one("SELECT coalesce(max(seq), 0) FROM records")[0])
+        return int(self._rows("SELECT coalesce(max(seq), 0) FROM records")[0][0])
 
     def _write(self, waiting: list[Record]) -> None:
         with self._explained("write to"):
@@ -125,7 +119,9 @@ class SqliteLedger(SqlLedger):
 
     def _insert(self, waiting: list[Record]) -> None:
         with self._transaction():
-            self._writer.executemany(_INSERT, [_row(record) for record in waiting])
+            self._writer.executemany(
+                _INSERT, [(int(record.kind), *record[1:]) for record in waiting]
+            )
 
     def recover(self) -> None:
         """Take records again, after those that are in the file, which is opened anew if the disk
@@ -148,48 +144,6 @@ class SqliteLedger(SqlLedger):
                 self._contexts_from, self._disk_failed = 0, False
         self._commits.recover(self._stored())
 
-    def drop_snapshots(self, after: int) -> None:
-        """Without later ones."""
-        with self._commits.lock, self._explained("write to"), self._transaction():
-            self._writer.execute("DELETE FROM snapshots WHERE seq > ?", (after,))
-
-    def save(self, seq: int, at: float, data: bytes) -> None:
-        """Keep a snapshot, after everything before it is safe."""
-        self.flush(seq)
-        packed = zlib.compress(data, 1)
-        with self._commits.lock, self._explained("write to"), self._transaction():
-            self._writer.execute(
-                "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
-                (seq, at, zlib.crc32(packed), packed),
-            )
-            old = surplus_snapshots(
-                [row[0] for row in self._writer.execute("SELECT seq FROM snapshots")]
-            )
-            self._writer.executemany(
-                "DELETE FROM snapshots WHERE seq = ?", [(number,) for number in old]
-            )
-            self._log_pages += len(packed) // _PAGE  # the next commit moves them
-
-    def snapshots(self) -> list[int]:
-        """Newest first."""
-        return [row[0] for row in self._all("SELECT seq FROM snapshots ORDER BY seq DESC")]
-
-    def _packed(self, seq: int) -> tuple[int, bytes]:
-        checksum, packed = self._one("SELECT checksum, data FROM snapshots WHERE seq = ?", seq)
-        return checksum, packed
-
-    def read(self, key: str) -> str | None:
-        """A text."""
-        rows = self._all("SELECT value FROM texts WHERE key = ?", key)
-        return rows[0][0] if rows else None
-
-    def write(self, values: Mapping[str, str]) -> None:
-        """Keep texts."""
-        with self._commits.lock, self._explained("write to"), self._transaction():
-            self._writer.executemany(
-                "INSERT OR REPLACE INTO texts VALUES (?, ?)", list(values.items())
-            )
-
     def now(self) -> float:
         """By the machine's clock."""
         return time.time()
@@ -197,9 +151,8 @@ class SqliteLedger(SqlLedger):
     def close(self) -> None:
         """Write what waits, close the file and let others have it."""
         try:
-            waiting: GroupCommit | None = getattr(self, "_commits", None)
-            if self._file_lock is not None and waiting is not None and not waiting.empty:
-                self.flush(waiting.last)
+            if self._file_lock is not None:
+                self._flush_all()
         finally:
             self._closed = True
             WATCH.remove(self)
@@ -311,50 +264,17 @@ class SqliteLedger(SqlLedger):
     def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
         """Delete decisions for good: freed pages are overwritten, and nothing stays behind in the
         log."""
-        which = "kind = 1 AND (seq <= ? OR subject = ?)"
-        remove = (
-            "UPDATE records SET kind = 15, slices = 0, ref = NULL, body = x'', context = NULL, "
-            "subject = NULL, name = NULL WHERE"
-        )
         with self._commits.lock, self._explained("write to"):
             self._writer.execute("PRAGMA secure_delete = ON")
-            with self._transaction():
-                write = self._writer.execute
-                write(
-                    f"{remove} ref IN (SELECT seq FROM records WHERE {which})",
-                    (upto, subject),
-                )
-                count = write(f"{remove} {which}", (upto, subject)).rowcount
-                write(
-                    "DELETE FROM records AS old WHERE kind = 15 AND 15 = (SELECT kind FROM records "
-                    "WHERE seq > old.seq ORDER BY seq LIMIT 1)"
-                )
-                newest = "SELECT seq FROM snapshots ORDER BY seq DESC LIMIT 2"
-                write(f"DELETE FROM snapshots WHERE seq NOT IN ({newest})")
-                write("INSERT OR REPLACE INTO texts VALUES ('whole', 'no')")
+        count = super().remove(upto=upto, subject=subject)
+        with self._commits.lock, self._explained("write to"):
             self._writer.execute("VACUUM")
             self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return int(count)
-
-    def drop_contexts(self, upto: int, before: float) -> None:
-        """Forget contexts."""
-        with self._commits.lock, self._explained("write to"), self._transaction():
-            self._writer.execute(
-                "UPDATE records SET context = NULL "
-                "WHERE kind = 1 AND seq >= ? AND seq <= ? AND at < ? AND context IS NOT NULL",
-                (self._contexts_from, upto, before),
-            )
-            left = self._writer.execute(
-                "SELECT seq FROM records WHERE seq >= ? AND context IS NOT NULL ORDER BY seq LIMIT "
-                "1",
-                (self._contexts_from,),
-            ).fetchone()
-            self._contexts_from = left[0] if left else self._contexts_from
-            self._writer.execute("INSERT OR REPLACE INTO texts VALUES ('whole', 'no')")
+        return count
 
     def faults(self) -> list[str]:
         """What SQLite finds wrong with the file."""
-        return [row[0] for row in self._all("PRAGMA integrity_check") if row[0] != "ok"]
+        return [row[0] for row in self._rows("PRAGMA integrity_check") if row[0] != "ok"]
 
     def _check(self, connection: sqlite3.Connection) -> None:
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
@@ -371,7 +291,7 @@ class SqliteLedger(SqlLedger):
                 ).fetchone()
             raise newer_store(str(self.path), named, f" (tables of version {version})")
         before_hashes = self._read_only and version == 1
-        self._columns = _COLUMNS.replace("hash", "NULL") if before_hashes else _COLUMNS
+        self._columns = COLUMNS.replace("hash", "NULL") if before_hashes else COLUMNS
 
     def _migrate(self) -> None:
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
@@ -395,17 +315,24 @@ class SqliteLedger(SqlLedger):
                 self._writer.execute("ROLLBACK")
             raise
 
-    def _all(self, query: str, *values: Any) -> list[Any]:
-        with self._reading, self._explained("read"):
-            return self._reader.execute(query, values).fetchall()
+    @contextmanager
+    def _writing(self, *, long: bool = False) -> Iterator[Callable[..., Any]]:
+        def write(text: str, *values: Any) -> Any:
+            size = sum(len(value) for value in values if isinstance(value, bytes))
+            self._log_pages += size // _PAGE  # the next commit moves them
+            return self._writer.execute(text.format(**self._names), values)
 
-    def _one(self, query: str, *values: Any) -> Any:
-        return self._all(query, *values)[0]
+        with self._commits.lock, self._explained("write to"), self._transaction():
+            yield write
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        with self._reading, self._explained("read"):
+            return self._reader.execute(query.format(**self._names), values).fetchall()
 
     def _records(self, where: str, *values: Any) -> list[Record]:
         return [
             record_of(row)
-            for row in self._all(f"SELECT {self._columns} FROM records WHERE {where}", *values)
+            for row in self._rows(f"SELECT {self._columns} FROM records WHERE {where}", *values)
         ]
 
     @contextmanager
@@ -441,13 +368,6 @@ def _connect(uri: str) -> sqlite3.Connection:
     # agent.
     connection.execute(f"PRAGMA cache_size = -{CACHE}")
     return connection
-
-
-def _row(record: Record) -> tuple[Any, ...]:
-    return (
-        int(record.kind), record.at, record.slices, record.ref, record.body, record.context, record.subject,
-        record.name, record.seq, record.hash,
-    )  # fmt: skip
 
 
 def _fix(error: Exception) -> str:
