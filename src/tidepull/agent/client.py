@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from functools import wraps
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Literal, ParamSpec, Self, TypeVar
 
 from tidepull.agent import requests
 from tidepull.agent.attempts import Attempts, ClientSettings
-from tidepull.agent.requests import AgentRequests, HttpRequest, TimeLike
+from tidepull.agent.requests import AgentRequests, HttpRequest, TimeLike, date_fields
 from tidepull.errors import MissingExtraError, ServiceError
 
 try:
@@ -26,13 +24,6 @@ except ModuleNotFoundError:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def _http_settings(token: str | None, transport: Any) -> dict[str, Any]:
-    headers = {"user-agent": "tidepull"} | (
-        {} if token is None else {"authorization": f"Bearer {token}"}
-    )
-    return {"headers": headers} | ({} if transport is None else {"transport": transport})
 
 
 class _TimeLeft(dict[str, float]):
@@ -50,7 +41,38 @@ class _TimeLeft(dict[str, float]):
             raise httpx.ReadTimeout("the deadline passed")
 
 
-class Client:
+class _ClientBase:
+    """What both clients share: their settings, and connections of `httpx`."""
+
+    _connections: ClassVar[Callable[..., Any]]
+
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        token: str | None = None,
+        timeout: float = 2.0,
+        long_timeout: float = 300.0,
+        retries: int = 4,
+        breaker: int = 5,
+        cooldown: float = 5.0,
+        transport: Any = None,
+    ) -> None:
+        self._settings = ClientSettings(
+            url,
+            timeout=timeout,
+            long_timeout=long_timeout,
+            retries=retries,
+            breaker=breaker,
+            cooldown=cooldown,
+        )
+        headers = {"user-agent": "tidepull"}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token}"
+        self._http = self._connections(headers=headers, transport=transport)
+
+
+class Client(_ClientBase):
     """A client of `tidepull serve`, whose agents have the methods of `tidepull.Agent`.
 
     Parameters
@@ -89,27 +111,8 @@ class Client:
     ...     shop.reward(decision, 1.0)
     """
 
-    def __init__(
-        self,
-        url: str | Sequence[str],
-        *,
-        token: str | None = None,
-        timeout: float = 2.0,
-        long_timeout: float = 300.0,
-        retries: int = 4,
-        breaker: int = 5,
-        cooldown: float = 5.0,
-        transport: Any = None,
-    ) -> None:
-        self._settings = ClientSettings(
-            url,
-            timeout=timeout,
-            long_timeout=long_timeout,
-            retries=retries,
-            breaker=breaker,
-            cooldown=cooldown,
-        )
-        self._http = httpx.Client(**_http_settings(token, transport))
+    _http: httpx.Client
+    _connections = httpx.Client
 
     def agent(self, name: str) -> RemoteAgent:
         """Return an agent of the service, without a request.
@@ -221,19 +224,7 @@ class Client:
         self.close()
 
 
-def _blocking(
-    build: Callable[Concatenate[AgentRequests, P], HttpRequest[T]],
-) -> Callable[Concatenate[RemoteAgent, P], T]:
-    """A method that sends the request that `build` makes, and waits for its answer."""
-
-    @wraps(build)
-    def method(self: RemoteAgent, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.client.send(build(self.requests, *args, **kwargs))
-
-    return method
-
-
-class RemoteAgent:
+class RemoteAgent(AgentRequests):
     """An agent of a service, with the methods of `tidepull.Agent`.
 
     `Client.agent` makes it.
@@ -246,40 +237,12 @@ class RemoteAgent:
         Name of the agent.
     """
 
-    def __init__(self, client: Client, name: str) -> None:
-        self.name = name
-        self.client = client
-        self.requests = AgentRequests(name)
+    client: Client
 
     @property
     def arms(self) -> list[str]:
         """Labels of the arms that can be chosen."""
-        return self.client.send(self.requests.arms())
-
-    choose = _blocking(AgentRequests.choose)
-    choose_many = _blocking(AgentRequests.choose_many)
-    reward = _blocking(AgentRequests.reward)
-    rewards = _blocking(AgentRequests.rewards)
-    add = _blocking(AgentRequests.add)
-    retire = _blocking(AgentRequests.retire)
-    rename = _blocking(AgentRequests.rename)
-    change = _blocking(AgentRequests.change)
-    record = _blocking(AgentRequests.record)
-    shadows = _blocking(AgentRequests.shadows)
-    promote = _blocking(AgentRequests.promote)
-    replace = _blocking(AgentRequests.replace)
-    explain = _blocking(AgentRequests.explain)
-    lift = _blocking(AgentRequests.lift)
-    state = _blocking(AgentRequests.state)
-    chart = _blocking(AgentRequests.chart)
-    heatmap = _blocking(AgentRequests.heatmap)
-    waiting = _blocking(AgentRequests.waiting)
-    freeze = _blocking(AgentRequests.freeze)
-    unfreeze = _blocking(AgentRequests.unfreeze)
-    rollback = _blocking(AgentRequests.rollback)
-    export = _blocking(AgentRequests.export)
-    forget = _blocking(AgentRequests.forget)
-    delete = _blocking(AgentRequests.delete)
+        return self.client.send(requests.arms_of(self))
 
     def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
         """Return all decisions as a table, one row each, with their rewards.
@@ -298,10 +261,9 @@ class RemoteAgent:
         """
         from tidepull.agent import table
 
-        rows = self.client.send(self.requests.rows())
-        fields = (self.client.send(self.requests.state()))["context"] or {}
-        dates = [name for name, field in fields.items() if field["kind"] == "Timestamp"]
-        return table.frame(rows, kind, dates)
+        rows = self.client.send(requests.rows_of(self))
+        state = self.state()
+        return table.frame(rows, kind, date_fields(state))
 
     def compact(self, path: str | Path, before: TimeLike) -> int:
         """Move old decisions from the service to a file.
@@ -322,12 +284,12 @@ class RemoteAgent:
         """
         from tidepull.agent import table
 
-        self.client.send(self.requests.export(path, before=before))
+        self.export(path, before=before)
         count = sum(1 for _ in table.read(Path(path)))
-        return self.client.send(self.requests.delete_before(before, count))
+        return self.client.send(requests.delete_before(self, before, count))
 
 
-class AsyncClient:
+class AsyncClient(_ClientBase):
     """A client of `tidepull serve` for `async` programs; see `Client`.
 
     Parameters
@@ -365,27 +327,8 @@ class AsyncClient:
     ...         return (await client.agent("shop").choose({"age": 31})).arm
     """
 
-    def __init__(
-        self,
-        url: str | Sequence[str],
-        *,
-        token: str | None = None,
-        timeout: float = 2.0,
-        long_timeout: float = 300.0,
-        retries: int = 4,
-        breaker: int = 5,
-        cooldown: float = 5.0,
-        transport: Any = None,
-    ) -> None:
-        self._settings = ClientSettings(
-            url,
-            timeout=timeout,
-            long_timeout=long_timeout,
-            retries=retries,
-            breaker=breaker,
-            cooldown=cooldown,
-        )
-        self._http = httpx.AsyncClient(**_http_settings(token, transport))
+    _http: httpx.AsyncClient
+    _connections = httpx.AsyncClient
 
     def agent(self, name: str) -> AsyncRemoteAgent:
         """Return an agent of the service, without a request.
@@ -484,28 +427,11 @@ class AsyncClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 
-def _awaiting(
-    build: Callable[Concatenate[AgentRequests, P], HttpRequest[T]],
-) -> Callable[Concatenate[AsyncRemoteAgent, P], Coroutine[Any, Any, T]]:
-    """A coroutine that sends the request that `build` makes, and awaits its answer."""
-
-    @wraps(build)
-    async def method(self: AsyncRemoteAgent, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.client.send(build(self.requests, *args, **kwargs))
-
-    return method
-
-
-class AsyncRemoteAgent:
+class AsyncRemoteAgent(AgentRequests):
     """An agent of a service, whose methods are coroutines; see `RemoteAgent`.
 
     `AsyncClient.agent` makes it. Its `arms` is a coroutine, too.
@@ -518,36 +444,11 @@ class AsyncRemoteAgent:
         Name of the agent.
     """
 
-    def __init__(self, client: AsyncClient, name: str) -> None:
-        self.name = name
-        self.client = client
-        self.requests = AgentRequests(name)
+    client: AsyncClient
 
-    arms = _awaiting(AgentRequests.arms)
-    choose = _awaiting(AgentRequests.choose)
-    choose_many = _awaiting(AgentRequests.choose_many)
-    reward = _awaiting(AgentRequests.reward)
-    rewards = _awaiting(AgentRequests.rewards)
-    add = _awaiting(AgentRequests.add)
-    retire = _awaiting(AgentRequests.retire)
-    rename = _awaiting(AgentRequests.rename)
-    change = _awaiting(AgentRequests.change)
-    record = _awaiting(AgentRequests.record)
-    shadows = _awaiting(AgentRequests.shadows)
-    promote = _awaiting(AgentRequests.promote)
-    replace = _awaiting(AgentRequests.replace)
-    explain = _awaiting(AgentRequests.explain)
-    lift = _awaiting(AgentRequests.lift)
-    state = _awaiting(AgentRequests.state)
-    chart = _awaiting(AgentRequests.chart)
-    heatmap = _awaiting(AgentRequests.heatmap)
-    waiting = _awaiting(AgentRequests.waiting)
-    freeze = _awaiting(AgentRequests.freeze)
-    unfreeze = _awaiting(AgentRequests.unfreeze)
-    rollback = _awaiting(AgentRequests.rollback)
-    export = _awaiting(AgentRequests.export)
-    forget = _awaiting(AgentRequests.forget)
-    delete = _awaiting(AgentRequests.delete)
+    async def arms(self) -> list[str]:
+        """Return the labels of the arms that can be chosen."""
+        return await self.client.send(requests.arms_of(self))
 
     async def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
         """Return all decisions as a table, one row each, with their rewards.
@@ -566,10 +467,9 @@ class AsyncRemoteAgent:
         """
         from tidepull.agent import table
 
-        rows = await self.client.send(self.requests.rows())
-        fields = (await self.client.send(self.requests.state()))["context"] or {}
-        dates = [name for name, field in fields.items() if field["kind"] == "Timestamp"]
-        return table.frame(rows, kind, dates)
+        rows = await self.client.send(requests.rows_of(self))
+        state = await self.state()
+        return table.frame(rows, kind, date_fields(state))
 
     async def compact(self, path: str | Path, before: TimeLike) -> int:
         """Move old decisions from the service to a file.
@@ -590,9 +490,9 @@ class AsyncRemoteAgent:
         """
         from tidepull.agent import table
 
-        await self.client.send(self.requests.export(path, before=before))
+        await self.export(path, before=before)
         count = sum(1 for _ in table.read(Path(path)))
-        return await self.client.send(self.requests.delete_before(before, count))
+        return await self.client.send(requests.delete_before(self, before, count))
 
 
 def _sent(error: Exception) -> bool:

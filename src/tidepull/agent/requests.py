@@ -7,12 +7,13 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import wraps
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 from urllib.parse import quote
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -23,6 +24,7 @@ from tidepull.agent.decisions import Decision, DecisionId, id_of
 from tidepull.agent.fields import is_missing
 from tidepull.errors import ServiceError
 
+P = ParamSpec("P")
 T = TypeVar("T")
 AGAIN = (429, 503)
 """Statuses that say that nothing was done, and that it may work later."""
@@ -220,13 +222,40 @@ def _named(policy: Any) -> Any:
     return policy
 
 
-class AgentRequests:
-    """The requests about one agent, with the docstrings of the methods of the clients' agents."""
+if TYPE_CHECKING:
+    from tidepull.agent.client import AsyncRemoteAgent, RemoteAgent
 
-    def __init__(self, name: str) -> None:
+    class SentRequest(Generic[P, T]):
+        """A method that returns an answer, or in an asynchronous agent a coroutine of it."""
+
+        @overload
+        def __get__(self, agent: RemoteAgent, kind: Any = None) -> Callable[P, T]: ...
+        @overload
+        def __get__(
+            self, agent: AsyncRemoteAgent, kind: Any = None
+        ) -> Callable[P, Coroutine[Any, Any, T]]: ...
+        def __get__(self, agent: Any, kind: Any = None) -> Any: ...
+
+
+def sent(build: Callable[Concatenate[Any, P], HttpRequest[T]]) -> SentRequest[P, T]:
+    """A method that lets its agent's client send the request that `build` makes."""
+
+    @wraps(build)
+    def method(self: AgentRequests, /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return self.client.send(build(self, *args, **kwargs))
+
+    return cast("SentRequest[P, T]", method)
+
+
+class AgentRequests:
+    """The methods of an agent of a service: each makes a request, which the agent's client sends."""
+
+    def __init__(self, client: Any, name: str) -> None:
         self.name = name
+        self.client = client
         self._path = f"/v1/agents/{quote(name, safe='')}"
 
+    @sent
     def choose(
         self,
         context: Mapping[str, Any] | None = None,
@@ -272,6 +301,7 @@ class AgentRequests:
             fallback=None if fallback is None else lambda: fallback_decision(body, fallback),
         )
 
+    @sent
     def choose_many(
         self, contexts: Sequence[Mapping[str, Any]], *, fallback: str | None = None
     ) -> HttpRequest[list[Decision]]:
@@ -304,6 +334,7 @@ class AgentRequests:
             else lambda: [fallback_decision(body, fallback) for body in bodies],
         )
 
+    @sent
     def reward(
         self,
         id: DecisionId,
@@ -340,6 +371,7 @@ class AgentRequests:
             "reward", lambda answer: not answer["duplicate"], body, quick=True, known=known
         )
 
+    @sent
     def rewards(self, rewards: Mapping[str, float]) -> HttpRequest[list[RewardResult]]:
         """Report several rewards; each is accepted or refused on its own.
 
@@ -360,10 +392,7 @@ class AgentRequests:
 
         return self._post("rewards", read, {"rewards": bodies}, quick=True)
 
-    def arms(self) -> HttpRequest[list[str]]:
-        """Return the labels of the arms that can be chosen."""
-        return self._get("arms", _open)
-
+    @sent
     def add(self, label: str, features: Mapping[str, Any] | None = None) -> HttpRequest[list[str]]:
         """Add an arm, or a retired one again.
 
@@ -381,6 +410,7 @@ class AgentRequests:
         """
         return self._change_arms(op="add", label=label, features=features)
 
+    @sent
     def retire(self, label: str) -> HttpRequest[list[str]]:
         """Retire an arm: it is not chosen any more.
 
@@ -396,6 +426,7 @@ class AgentRequests:
         """
         return self._change_arms(op="retire", label=label)
 
+    @sent
     def rename(self, label: str, to: str) -> HttpRequest[list[str]]:
         """Give an arm another label.
 
@@ -411,6 +442,7 @@ class AgentRequests:
         """
         return self._change_arms(op="rename", label=label, to=to)
 
+    @sent
     def record(
         self,
         context: Mapping[str, Any] | None,
@@ -452,12 +484,14 @@ class AgentRequests:
         )
         return self._post("record", lambda answer: Decision.from_seconds(**answer), body)
 
+    @sent
     def shadows(self) -> HttpRequest[list[TextAnswer]]:
         """Report what the candidates of the setting `shadow` would have chosen and earned."""
         return self._get(
             "shadows", lambda answer: [TextAnswer(report) for report in answer["shadows"]]
         )
 
+    @sent
     def promote(
         self, policy: str | tuple[str, Mapping[str, Any]], share: float | None = None
     ) -> HttpRequest[TextAnswer]:
@@ -479,6 +513,7 @@ class AgentRequests:
         body = without_none(shadow=_named(policy), share=share)
         return self._post("promote", TextAnswer, body, repeatable=share is not None)
 
+    @sent
     def change(self, /, **settings: Any) -> HttpRequest[dict[str, Any]]:
         """Change settings of the agent, as a record in its ledger.
 
@@ -496,6 +531,7 @@ class AgentRequests:
         del body["name"]
         return self._post("settings", lambda answer: dict(answer["changes"]), body)
 
+    @sent
     def replace(
         self, label: str, to: str, features: Mapping[str, Any] | None = None
     ) -> HttpRequest[list[str]]:
@@ -515,6 +551,7 @@ class AgentRequests:
         """
         return self._change_arms(op="replace", label=label, to=to, features=features)
 
+    @sent
     def explain(self, *, at: TimeLike | None = None) -> HttpRequest[TextAnswer]:
         """Report in plain words what the agent has learnt; `print` shows it.
 
@@ -530,6 +567,7 @@ class AgentRequests:
         """
         return self._get("explain", TextAnswer, **without_none(at=moment(at)))
 
+    @sent
     def lift(
         self,
         *,
@@ -559,10 +597,12 @@ class AgentRequests:
         asked = without_none(since=moment(since), level=level, points=points, outcome=outcome)
         return self._get("lift", TextAnswer, **asked)
 
+    @sent
     def state(self) -> HttpRequest[dict[str, Any]]:
         """Return the settings of the agent, its arms and its counts."""
         return self._get("state", dict)
 
+    @sent
     def chart(
         self, *, since: TimeLike | None = None, until: TimeLike | None = None, bins: int = 120
     ) -> HttpRequest[dict[str, Any]]:
@@ -584,6 +624,7 @@ class AgentRequests:
         """
         return self._get("history", dict, since=moment(since), until=moment(until), bins=bins)
 
+    @sent
     def heatmap(self, *, at: TimeLike | None = None) -> HttpRequest[dict[str, Any]]:
         """Return the arm that is best with a chance of 99% in every hour of the week.
 
@@ -599,18 +640,22 @@ class AgentRequests:
         """
         return self._get("heatmap", dict, **without_none(at=moment(at)))
 
+    @sent
     def waiting(self) -> HttpRequest[dict[str, Any]]:
         """Return how many rewards are pending, and how late rewards come."""
         return self._get("waiting", dict)
 
+    @sent
     def freeze(self) -> HttpRequest[None]:
         """Stop learning; decisions continue, and rewards are recorded."""
         return self._post("freeze", _nothing)
 
+    @sent
     def unfreeze(self) -> HttpRequest[None]:
         """Learn again; rewards that came while the agent was frozen are not learnt."""
         return self._post("unfreeze", _nothing)
 
+    @sent
     def rollback(self, to: TimeLike | Decision) -> HttpRequest[None]:
         """Undo what was learnt after a moment or a decision.
 
@@ -622,14 +667,7 @@ class AgentRequests:
         body = {"to": to.id if isinstance(to, Decision) else moment(to)}
         return self._post("rollback", _nothing, body, repeatable=False)
 
-    def rows(self) -> HttpRequest[list[dict[str, Any]]]:
-        """All decisions, as an export has them."""
-
-        def read(content: bytes) -> list[dict[str, Any]]:
-            return [json.loads(line) for line in content.splitlines()]
-
-        return self._get("export", read, format="jsonl")
-
+    @sent
     def export(self, path: str | Path, *, before: TimeLike | None = None) -> HttpRequest[None]:
         """Write all decisions to a file.
 
@@ -647,6 +685,7 @@ class AgentRequests:
         suffix = Path(path).suffix.lstrip(".")
         return self._get("export", read, format=suffix, before=moment(before))
 
+    @sent
     def forget(self, subject: str | int | UUID) -> HttpRequest[int]:
         """Delete all decisions about a subject, for good.
 
@@ -662,11 +701,7 @@ class AgentRequests:
         """
         return self._post("forget", _deleted, {"subject": id_of(subject)})
 
-    def delete_before(self, before: TimeLike, decisions: int) -> HttpRequest[int]:
-        """Delete decisions before a moment, of which an export has so many."""
-        body = {"before": moment(before), "decisions": decisions}
-        return self._post("compact", _deleted, body, repeatable=False)
-
+    @sent
     def delete(self) -> HttpRequest[None]:
         """Delete the agent and everything that is stored of it, for good."""
         return HttpRequest("DELETE", self._path, _nothing, repeatable=False)
@@ -683,6 +718,26 @@ class AgentRequests:
         return self._post("arms", _open, without_none(**change), repeatable=False)
 
 
+def arms_of(agent: AgentRequests) -> HttpRequest[list[str]]:
+    """The labels of the arms that can be chosen."""
+    return agent._get("arms", _open)
+
+
+def rows_of(agent: AgentRequests) -> HttpRequest[list[dict[str, Any]]]:
+    """All decisions, as an export has them."""
+
+    def read(content: bytes) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in content.splitlines()]
+
+    return agent._get("export", read, format="jsonl")
+
+
+def delete_before(agent: AgentRequests, before: TimeLike, decisions: int) -> HttpRequest[int]:
+    """Delete decisions before a moment, of which an export has so many."""
+    body = {"before": moment(before), "decisions": decisions}
+    return agent._post("compact", _deleted, body, repeatable=False)
+
+
 def create(body: dict[str, Any]) -> HttpRequest[str]:
     """An agent is made; its name."""
     return HttpRequest(
@@ -693,6 +748,12 @@ def create(body: dict[str, Any]) -> HttpRequest[str]:
 def agents() -> HttpRequest[list[str]]:
     """The agents that the token is for."""
     return HttpRequest("GET", "/v1/agents", lambda found: [one["name"] for one in found["agents"]])
+
+
+def date_fields(state: Mapping[str, Any]) -> list[str]:
+    """The fields of an agent's contexts that are moments."""
+    fields: dict[str, Any] = state["context"] or {}
+    return [name for name, field in fields.items() if field["kind"] == "Timestamp"]
 
 
 def _open(found: Any) -> list[str]:

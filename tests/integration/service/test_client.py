@@ -17,7 +17,7 @@ import tidepull
 from tests.integration.service.running import Running, running
 from tidepull.agent import attempts
 from tidepull.agent import client as clients
-from tidepull.agent.requests import HttpRequest, pause
+from tidepull.agent.requests import HttpRequest, delete_before, pause
 from tidepull.cli.app import app
 from tidepull.errors import ParameterError, ServiceError
 
@@ -374,5 +374,5 @@ def test_old_decisions_are_moved_to_a_file_over_http(
 def test_nothing_is_deleted_that_was_not_exported(client: tidepull.Client) -> None:
     shop = visited(client)
     with pytest.raises(ServiceError, match="4 decisions before that moment, and 3 were exported"):
-        client.send(shop.requests.delete_before("2026-07-05", 3))
+        client.send(delete_before(shop, "2026-07-05", 3))
     assert len(shop.history("rows")) == 10
