@@ -38,7 +38,6 @@ from tidepull.agent.insight import (
 )
 from tidepull.agent.ledger import is_new_file, ledger_at
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.ledger_check import LedgerCheck, check_ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.limits import require_affordable_settings
 from tidepull.agent.log import LogReader
@@ -53,6 +52,7 @@ from tidepull.agent.promotion import (
     share_before,
 )
 from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
+from tidepull.agent.replay import LedgerCheck, check_ledger
 from tidepull.agent.settings import (
     CHANGEABLE,
     UNSET,

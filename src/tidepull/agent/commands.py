@@ -27,7 +27,6 @@ from tidepull.agent.decisions import Decision, DecisionInputs, Decisions, Pendin
 from tidepull.agent.learning import shape_of
 from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.limits import require_affordable
-from tidepull.agent.loading import load_state, newest_state, replay
 from tidepull.agent.rebuild import Pace, Rebuild, Spans, counts, is_within
 from tidepull.agent.records import (
     Choice,
@@ -40,6 +39,7 @@ from tidepull.agent.records import (
     unpack_outcomes,
     unpack_reward,
 )
+from tidepull.agent.replay import load_state, newest_state, replay
 from tidepull.agent.schema import Schema, guess, plain_context, require_same_kind
 from tidepull.agent.settings import CHANGEABLE, AgentSettings
 from tidepull.agent.state import SLICES_OF_A_CALL, AgentState

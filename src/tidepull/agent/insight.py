@@ -15,7 +15,7 @@ from tidepull.agent.commands import CommandHandler
 from tidepull.agent.fields import Category, Number, Tags, Timestamp
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.lift import Lift, comparison, lift_of
+from tidepull.agent.lift import UNLIKELY, Lift, comparison, lift_of, sample_ratio_alarms
 from tidepull.agent.log import (
     DecisionLog,
     LogReader,
@@ -25,7 +25,6 @@ from tidepull.agent.log import (
     spans,
 )
 from tidepull.agent.records import DecisionGroup, Kind
-from tidepull.agent.sequences import sample_ratio_alarms
 from tidepull.agent.state import AgentState
 from tidepull.types import FloatArray, IntArray
 
@@ -136,9 +135,6 @@ def in_words(moment: datetime, now: datetime) -> str:
         return f"at {hour}"
     return f"on {moment:%A} at {hour}"
 
-
-UNLIKELY = 1e-4
-"""Chance below which silence is no accident."""
 
 STARVED, RECENT = 0.005, 1000
 OUTSIDE = 0.05

@@ -9,9 +9,19 @@ had more of the good hours gains nothing by it. Decisions of one subject are tak
     variance = sum over subjects of (sum_i a_i e_i)^2,
     e_i = (r_i - mean of its cell) sqrt(n / (n - 1))
 
-Before that, what was known before the decision is taken off each reward (`adjustment.py`). Decisions
-of a subject that come back are correlated with their earlier ones, so that the estimate moves less
-between looks than one of independent decisions: the sequence covers it all the more.
+Before that, what was known before the decision is taken off each reward (CUPED: Deng, Xu, Kohavi and
+Walker, Improving the Sensitivity of Online Controlled Experiments by Utilizing Pre-Experiment Data,
+WSDM 2013). A ridge regression on the hour, the weekday and the context predicts each reward from
+earlier blocks of decisions alone. What it predicts is the same for both groups, so that taking it off
+changes no expected difference between them.
+
+The width of a confidence sequence is that of the asymptotic confidence sequences of Waudby-Smith,
+Arbour, Sinha, Kennedy and Ramdas (Time-uniform central limit theory and asymptotic confidence
+sequences, Annals of Statistics, 2024; Robbins' normal mixture), with Student's tail instead of the
+normal one. Decisions of a subject that come back are correlated with their earlier ones, so that the
+estimate moves less between looks than one of independent decisions: the sequence covers it all the
+more. The sample-ratio test is the sequential test of multinomial counts of Lindon and Malek
+(Anytime-Valid Inference for Multinomial Count Data, NeurIPS 2022).
 """
 
 from __future__ import annotations
@@ -21,10 +31,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.agent.adjustment import predicted_rewards
 from tidepull.agent.log import DecisionLog
 from tidepull.agent.records import DecisionGroup
-from tidepull.agent.sequences import sequence_width
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 IN_A_BLOCK = 10
@@ -241,3 +249,127 @@ def _relative(
     product = policy * control
     root = math.sqrt(max(product**2 - square * (policy**2 - wide**2 * variances[0]), 0.0))
     return policy / control - 1, (product - root) / square - 1, (product + root) / square - 1
+
+
+DAY = 86_400.0
+PENALTY = 10.0
+"""Of squared coefficients: about what ten decisions say."""
+
+GROWTH = 1.2
+"""The regression is computed again when there are so many times more decisions."""
+
+
+def predicted_rewards(log: DecisionLog, block: IntArray) -> FloatArray:
+    """The reward of every decision as earlier blocks predict it; 0 in the first block. The rows of
+    the log are in the order of their blocks, and have rewards."""
+    features, weights = _features(log), _weights(log)
+    starts = np.searchsorted(block, np.arange(int(block[-1]) + 2))
+    predicted: FloatArray = np.zeros(len(log))
+    gram = PENALTY * np.eye(features.shape[1])
+    gram[0, 0] = 1e-6
+    moment, done = np.zeros(features.shape[1]), 0
+    coefficients: FloatArray = np.zeros(features.shape[1])
+    for start, end in zip(starts[1:-1].tolist(), starts[2:].tolist(), strict=True):
+        if start >= GROWTH * done:
+            rows = slice(done, start)
+            weighted = features[rows] * weights[rows, None]
+            gram += weighted.T @ features[rows]
+            moment += weighted.T @ log.reward[rows]
+            coefficients, done = np.linalg.solve(gram, moment), start
+        predicted[start:end] = features[start:end] @ coefficients
+    return predicted
+
+
+def _features(log: DecisionLog) -> FloatArray:
+    """One, the hour and the weekday as waves, and the context as policies see it."""
+    day, week = 2 * np.pi * log.at / DAY, 2 * np.pi * log.at / (7 * DAY)
+    angles = [day, 2 * day, 3 * day, week, 2 * week]
+    waves = [wave(angle) for angle in angles for wave in (np.sin, np.cos)]
+    varying = log.x[:, log.x.any(axis=0)]
+    return np.column_stack([np.ones(len(log)), *waves, varying])
+
+
+def _weights(log: DecisionLog) -> FloatArray:
+    """Both groups weigh the same in all: the smaller one has most of the variance."""
+    control = log.group == DecisionGroup.CONTROL
+    share = np.clip(log.control_share, 0.01, 0.99)
+    weights: FloatArray = np.where(control, 0.5 / share, 0.5 / (1 - share))
+    return weights / max(1.0, float(weights.max()))
+
+
+NARROWEST = 100
+"""Units of the control group at which a confidence sequence is narrowest beside the fixed-time
+interval."""
+
+PRIOR = 100.0
+"""Observations that the prior of the sample-ratio test is worth."""
+
+UNLIKELY = 1e-4
+"""Chance below which a group's size, or a silence, is no accident."""
+
+
+def sequence_width(units: int, freedom: float, level: float) -> float:
+    """Standard errors on both sides of an estimate that cover its target at every look, not only at
+    one, with the chance `level`; `units` of the smaller group were seen, the standard error has so
+    many degrees of freedom.
+
+    >>> round(sequence_width(100, 1e9, 0.95), 2), round(sequence_width(10_000, 1e9, 0.95), 2)
+    (3.04, 3.56)
+    """
+    from scipy.special import ndtr, stdtrit  # an agent starts sooner without it
+
+    alpha = 1 - level
+    best = -2 * math.log(alpha) + math.log(-2 * math.log(alpha) + 1)
+    progress = best * units / NARROWEST
+    wide = math.sqrt((1 + 1 / progress) * math.log((1 + progress) / alpha**2))
+    return -float(stdtrit(freedom, float(ndtr(-wide))))
+
+
+def log_ratio_evidence(count: int, total: int, share: float) -> float:
+    """Log of the evidence that `count` of `total` units is not a share of `share`.
+
+    Under that share the evidence ever exceeds 1 / p with chance p at most, however often it is
+    looked at.
+
+    >>> log_ratio_evidence(50, 1000, 0.05) < 0 < log_ratio_evidence(20, 1000, 0.05)
+    True
+    """
+    first, second = PRIOR * share, PRIOR * (1 - share)
+    rest = total - count
+    mixture = _log_beta(first + count, second + rest) - _log_beta(first, second)
+    return mixture - count * math.log(share) - rest * math.log(1 - share)
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+def sample_ratio_alarms(log: DecisionLog) -> dict[str, str]:
+    """A sentence, by its name, where a group has not the size that it should have; subjects count
+    once."""
+    log = log.where(log.group <= DecisionGroup.CONTROL)
+    rewarded = log.where(~np.isnan(log.reward))
+    cause = "the groups cannot be compared until the cause is found"
+    lost = "rewards of one group do not come, report all"
+    found = {
+        "group-sizes": _sample_ratio(log, "decisions", cause),
+        "group-rewards": _sample_ratio(rewarded, "decisions with a reward", lost),
+    }
+    return {name: words for name, words in found.items() if words}
+
+
+def _sample_ratio(log: DecisionLog, what: str, so: str) -> str:
+    log = log.where(np.unique(log.subject, return_index=True)[1])
+    control: BoolArray = log.group == DecisionGroup.CONTROL
+    evidence, expected = 0.0, 0.0
+    for share in np.unique(log.control_share[(log.control_share > 0) & (log.control_share < 1)]):
+        rows = log.control_share == share
+        n, count = int(rows.sum()), int(control[rows].sum())
+        evidence += log_ratio_evidence(count, n, float(share))
+        expected += share * n
+    if evidence < -math.log(UNLIKELY):
+        return ""
+    return (
+        f"{int(control.sum()):,} of {len(log):,} {what} (subjects once) are in the control, "
+        f"{expected:,.0f} are expected: {so}."
+    )

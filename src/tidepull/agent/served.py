@@ -12,10 +12,10 @@ from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Caller, Request
 from tidepull.agent.decisions import Decision, DecisionId, id_of
 from tidepull.agent.insight import Insight
-from tidepull.agent.ledger_check import Scrub
 from tidepull.agent.log import LogReader
 from tidepull.agent.point_in_time import DecisionWhy, PointInTime, latest_decisions
 from tidepull.agent.records import Record
+from tidepull.agent.replay import Scrub
 
 
 class ServedAgent(Agent):

@@ -28,10 +28,10 @@ from tidepull.agent.control import LEAST_CHANCE, MOST_SPREAD
 from tidepull.agent.insight import Insight
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
+from tidepull.agent.lift import sequence_width
 from tidepull.agent.log import DecisionLog
 from tidepull.agent.rebuild import Rebuild
 from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
-from tidepull.agent.sequences import sequence_width
 from tidepull.agent.state import AgentState
 from tidepull.registry import Named
 from tidepull.types import FloatArray, IntArray

@@ -18,6 +18,8 @@ import numpy as np
 from tidepull.agent.arms import Arm, Arms
 from tidepull.agent.clock import Clock
 from tidepull.agent.control import (
+    KeptArm,
+    StickyArms,
     bound_chances,
     control_chances,
     draw_arm,
@@ -32,7 +34,6 @@ from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.rebuild import Rebuild, counts, is_within, teaches
 from tidepull.agent.records import Choice, DecisionGroup, Kind, LearnAt, Record, unpack_reward
 from tidepull.agent.settings import AgentSettings
-from tidepull.agent.sticky import KeptArm, StickyArms
 from tidepull.errors import LedgerError, SnapshotError
 from tidepull.types import BoolArray, FloatArray, Snapshot
 

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from weakref import WeakKeyDictionary
 
-from tidepull.agent.ledger_check import Scrub
+from tidepull.agent.replay import Scrub
 from tidepull.errors import LedgerError
 from tidepull.service.hosted import HostedAgent
 from tidepull.service.hosting import Hosting

@@ -12,8 +12,8 @@ import pytest
 
 from tests.unit.agent.test_lift import log_of
 from tidepull.agent.commands import Request
+from tidepull.agent.lift import sample_ratio_alarms
 from tidepull.agent.records import Choice, DecisionGroup
-from tidepull.agent.sequences import sample_ratio_alarms
 from tidepull.agent.served import ServedAgent
 from tidepull.errors import ArmError, ConflictError
 

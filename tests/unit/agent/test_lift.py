@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from tidepull.agent.adjustment import predicted_rewards
-from tidepull.agent.lift import IN_A_BLOCK, lift_of
+from tidepull.agent.lift import IN_A_BLOCK, lift_of, predicted_rewards
 from tidepull.agent.log import WIDTH, DecisionLog
 from tidepull.agent.records import DecisionGroup
 

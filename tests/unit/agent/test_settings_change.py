@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tidepull.agent.agent import Agent
-from tidepull.agent.loading import begin, replay
+from tidepull.agent.replay import begin, replay
 from tidepull.errors import ContextError, ExpiredError, HeldError, InputError, ParameterError
 from tidepull.state import dump
 

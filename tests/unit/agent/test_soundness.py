@@ -17,8 +17,8 @@ import pytest
 from tests.golden.agents.__main__ import BETWEEN, FOLDER, START, VISITS
 from tidepull import Agent
 from tidepull import state as snapshots
-from tidepull.agent.ledger_check import Scrub
 from tidepull.agent.records import Kind, pack_reward
+from tidepull.agent.replay import Scrub
 from tidepull.errors import LedgerError
 
 MADE: dict[str, Any] = {
