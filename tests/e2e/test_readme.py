@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidepull.cli import main
-from tidepull.cli.demo import POLICIES
+from tidepull.cli.run import POLICIES
 from tidepull.experiments.suite import load_suite
 from tidepull.policies import policies
 from tidepull.problems import problems

@@ -18,7 +18,7 @@ from tidepull.errors import TidepullError
 
 _TABLE = {
     "Experiments": {
-        "demo": ("demo:demo", "Compare seven policies on a seasonal problem."),
+        "demo": ("run:demo", "Compare seven policies on a seasonal problem."),
         "list": ("listing:list_registered", "List problems, policies and suites."),
         "run": ("run:run", "Run one policy on one problem and show its regret."),
         "sweep": ("sweep:sweep", "Run a suite's missing trials, or resume."),
@@ -44,7 +44,7 @@ _TABLE = {
     "Stores and data": {
         "store": ("store:store_app", "Check, export and merge stores of results."),
         "data": ("data:app", "Prepare data for the problems that need it."),
-        "warm-up": ("warm_up:warm_up", "Compile all kernels ahead of time."),
+        "warm-up": ("data:warm_up", "Compile all kernels ahead of time."),
     },
     "The paper": {
         "reproduce": ("reproduce:reproduce", "Run and report the paper's experiments."),
