@@ -10,7 +10,7 @@ in front of the observation, the inputs of `hand-ts`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -124,6 +124,11 @@ def add_external(
         return ExternalPolicy(id, package, WithCalendar(adapt(id, values, wider, streams)))
 
     policies.add(Entry(id, description, parameters, build, guest=package))
+
+
+def own_values(values: Parameters) -> dict[str, Any]:
+    """The parameters that the library itself knows: all but `calendar`."""
+    return {f.name: getattr(values, f.name) for f in fields(values) if f.name != "calendar"}
 
 
 def seed_for(streams: Streams) -> int:

@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 
 from tidepull._internal.extras import Package
-from tidepull.integrations.external import ContextualParameters, add_external, open_arms, seed_for
+from tidepull.integrations.external import (
+    ContextualParameters,
+    add_external,
+    open_arms,
+    own_values,
+    seed_for,
+)
 from tidepull.parameters import parameter
 from tidepull.policies.checks import TRAIL
 from tidepull.random import Streams
@@ -45,8 +51,7 @@ class Gittins:
     ) -> None:
         import gittins
 
-        own = {name: value for name, value in values.to_mapping().items() if name != "calendar"}
-        chosen = {name: value for name, value in own.items() if value is not None}
+        chosen = {name: value for name, value in own_values(values).items() if value is not None}
         self._gittins: Any = gittins
         self._state = gittins.create(horizon=float(TRAIL), **chosen)
         self._salt = str(seed_for(streams))

@@ -21,6 +21,7 @@ from tidepull.integrations.external import (
     ContextualParameters,
     add_external,
     open_arms,
+    own_values,
     require_binary,
     seed_for,
 )
@@ -33,8 +34,9 @@ PACKAGE = Package("mabwiser", "integrations")
 
 @dataclass(frozen=True, kw_only=True)
 class MabwiserParameters(Parameters):
-    """What all of mabwiser's policies have: `make` builds its `LearningPolicy`."""
+    """What all of mabwiser's policies have: the name of its `LearningPolicy`."""
 
+    kind: ClassVar[str]
     linear: ClassVar[bool] = False
 
     @property
@@ -44,18 +46,15 @@ class MabwiserParameters(Parameters):
 
     def make(self, policies: Any) -> Any:
         """The learning policy, out of mabwiser's `LearningPolicy`."""
-        raise NotImplementedError
+        return getattr(policies, self.kind)(**own_values(self))
 
 
 @dataclass(frozen=True, kw_only=True)
 class MabwiserUcbParameters(MabwiserParameters):
     """Parameters of `mabwiser-ucb1`."""
 
+    kind: ClassVar[str] = "UCB1"
     alpha: float = parameter(1.0, "exploration", ge=0)
-
-    def make(self, policies: Any) -> Any:
-        """UCB1."""
-        return policies.UCB1(self.alpha)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,23 +80,18 @@ class MabwiserThompsonParameters(MabwiserParameters):
 class MabwiserLinUcbParameters(MabwiserParameters, ContextualParameters):
     """Parameters of `mabwiser-linucb`."""
 
+    kind: ClassVar[str] = "LinUCB"
     linear: ClassVar[bool] = True
     alpha: float = parameter(1.0, "exploration", gt=0)
     l2_lambda: float = parameter(1.0, "strength of the ridge", gt=0)
     scale: bool = parameter(False, "standardise features for each arm")
-
-    def make(self, policies: Any) -> Any:
-        """LinUCB."""
-        return policies.LinUCB(self.alpha, self.l2_lambda, self.scale)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MabwiserLinTsParameters(MabwiserLinUcbParameters):
     """Parameters of `mabwiser-lints`."""
 
-    def make(self, policies: Any) -> Any:
-        """Linear Thompson sampling."""
-        return policies.LinTS(self.alpha, self.l2_lambda, self.scale)
+    kind: ClassVar[str] = "LinTS"
 
 
 class Mabwiser:

@@ -12,7 +12,7 @@ Montiel et al. (2021), "River: machine learning for streaming data in Python".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from tidepull._internal.extras import Package
 from tidepull.errors import NumericalError, ProblemError, RewardError
@@ -20,6 +20,7 @@ from tidepull.integrations.external import (
     ContextualParameters,
     add_external,
     open_arms,
+    own_values,
     require_binary,
     seed_for,
 )
@@ -32,7 +33,9 @@ PACKAGE = Package("river", "integrations")
 
 @dataclass(frozen=True, kw_only=True)
 class RiverParameters(Parameters):
-    """What all of river's policies have: `make` builds one out of river's module `bandit`."""
+    """What all of river's policies have: the name of river's class."""
+
+    kind: ClassVar[str]
 
     @property
     def binary(self) -> bool:
@@ -40,8 +43,8 @@ class RiverParameters(Parameters):
         return False
 
     def make(self, bandit: Any, seed: int) -> Any:
-        """The policy of river."""
-        raise NotImplementedError
+        """The policy, out of river's module `bandit`."""
+        return getattr(bandit, self.kind)(**own_values(self), seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,56 +87,43 @@ class RiverThompsonParameters(RiverParameters):
 class RiverBayesUcbParameters(RiverParameters):
     """`river-bayes-ucb` has no parameters."""
 
+    kind: ClassVar[str] = "BayesUCB"
+
     @property
     def binary(self) -> bool:
         """Whether rewards must be 0 or 1: always."""
         return True
-
-    def make(self, bandit: Any, seed: int) -> Any:
-        """Bayes-UCB."""
-        return bandit.BayesUCB(seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RiverExp3Parameters(RiverParameters):
     """Parameters of `river-exp3`."""
 
+    kind: ClassVar[str] = "Exp3"
     gamma: float = parameter(
         0.5, "share of rounds that explore evenly, and pace of learning", gt=0, le=1
     )
-
-    def make(self, bandit: Any, seed: int) -> Any:
-        """Exp3."""
-        return bandit.Exp3(gamma=self.gamma, seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RiverEpsilonParameters(RiverParameters):
     """Parameters of `river-epsilon`."""
 
+    kind: ClassVar[str] = "EpsilonGreedy"
     epsilon: float = parameter(0.1, "share of rounds that explore evenly", ge=0, le=1)
     decay: float = parameter(0.0, "rate at which it decays", ge=0)
-
-    def make(self, bandit: Any, seed: int) -> Any:
-        """Epsilon-greedy."""
-        return bandit.EpsilonGreedy(epsilon=self.epsilon, decay=self.decay, seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RiverLinUcbParameters(RiverParameters, ContextualParameters):
     """Parameters of `river-linucb-disjoint`."""
 
+    kind: ClassVar[str] = "LinUCBDisjoint"
     alpha: float = parameter(1.0, "precision of the prior", gt=0)
     beta: float = parameter(1.0, "precision of the noise", gt=0)
     smoothing: float | None = parameter(
         None, "weight of the past at each step; none: nothing is forgotten", gt=0, lt=1
     )
-
-    def make(self, bandit: Any, seed: int) -> Any:
-        """LinUCB with a model for each arm."""
-        return bandit.LinUCBDisjoint(
-            alpha=self.alpha, beta=self.beta, smoothing=self.smoothing, seed=seed
-        )
 
 
 class River:

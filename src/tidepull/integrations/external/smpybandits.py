@@ -29,14 +29,14 @@ from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.special
 
 from tidepull._internal.extras import Package
 from tidepull.errors import ParameterError, RewardError
-from tidepull.integrations.external import add_external, open_arms, seed_for
+from tidepull.integrations.external import add_external, open_arms, own_values, seed_for
 from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
 from tidepull.types import Context, Event, ProblemShape
@@ -98,14 +98,20 @@ def _with_btdtri() -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class SmpyParameters(Parameters):
-    """What all of SMPyBandits' policies have."""
+    """What all of SMPyBandits' policies have: where SMPyBandits has its class."""
 
+    place: ClassVar[tuple[str, str]]
     lower: float = parameter(0.0, "the smallest reward")
     amplitude: float = parameter(1.0, "the largest reward minus the smallest", gt=0)
 
     def make(self, n_arms: int) -> Any:
         """The policy for so many arms."""
-        raise NotImplementedError
+        module, name = self.place
+        return getattr(smpy_module(module), name)(n_arms, **self.arguments())
+
+    def arguments(self) -> dict[str, Any]:
+        """What the class takes beside the number of arms."""
+        return {n: v for n, v in own_values(self).items() if n not in ("lower", "amplitude")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,82 +140,61 @@ class ChangesParameters(TimedParameters):
         ge=1,
     )
 
+    def arguments(self) -> dict[str, Any]:
+        """Horizon and changes, by SMPyBandits' names."""
+        return {"horizon": self.horizon, "max_nb_random_events": self.changes}
+
 
 @dataclass(frozen=True, kw_only=True)
 class GlrParameters(ChangesParameters):
     """Parameters of `smpy-glr-klucb`."""
 
-    def make(self, n_arms: int) -> Any:
+    place: ClassVar = ("GLR_UCB", "BernoulliGLR_IndexPolicy_WithDeterministicExploration")
+
+    def arguments(self) -> dict[str, Any]:
         """Per-arm restarts and deterministic exploration, as in the paper's experiments."""
-        glr, klucb = smpy_module("GLR_UCB"), smpy_module("klUCB_forGLR")
-        return glr.BernoulliGLR_IndexPolicy_WithDeterministicExploration(
-            n_arms,
-            horizon=self.horizon,
-            max_nb_random_events=self.changes,
-            policy=klucb.klUCB_forGLR,
-        )
+        return {**super().arguments(), "policy": smpy_module("klUCB_forGLR").klUCB_forGLR}
 
 
 @dataclass(frozen=True, kw_only=True)
 class CusumParameters(ChangesParameters):
-    """Parameters of `smpy-cusum-ucb`."""
+    """Parameters of `smpy-cusum-ucb`: a CUSUM test for each arm."""
 
-    def make(self, n_arms: int) -> Any:
-        """A CUSUM test for each arm."""
-        return smpy_module("CUSUM_UCB").CUSUM_IndexPolicy(
-            n_arms, horizon=self.horizon, max_nb_random_events=self.changes
-        )
+    place: ClassVar = ("CUSUM_UCB", "CUSUM_IndexPolicy")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MonitoredParameters(ChangesParameters):
-    """Parameters of `smpy-m-ucb`."""
+    """Parameters of `smpy-m-ucb`: a test on two halves of a window for each arm."""
 
-    def make(self, n_arms: int) -> Any:
-        """A test on two halves of a window for each arm."""
-        return smpy_module("Monitored_UCB").Monitored_IndexPolicy(
-            n_arms, horizon=self.horizon, max_nb_random_events=self.changes
-        )
+    place: ClassVar = ("Monitored_UCB", "Monitored_IndexPolicy")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiscountedThompsonParameters(SmpyParameters):
-    """Parameters of `smpy-discounted-ts`."""
+    """Parameters of `smpy-discounted-ts`: Beta beliefs that fade."""
 
+    place: ClassVar = ("DiscountedThompson", "DiscountedThompson")
     gamma: float = parameter(0.95, "weight of a round for each round that it lies back", gt=0, lt=1)
-
-    def make(self, n_arms: int) -> Any:
-        """Beta beliefs that fade."""
-        return smpy_module("DiscountedThompson").DiscountedThompson(n_arms, gamma=self.gamma)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlidingPlusParameters(TimedParameters):
-    """Parameters of `smpy-sw-ucb-plus`."""
+    """Parameters of `smpy-sw-ucb-plus`: a window of 4 sqrt(T log T) rounds."""
 
+    place: ClassVar = ("SlidingWindowUCB", "SWUCBPlus")
     alpha: float = parameter(1.0, "exploration", gt=0)
-
-    def make(self, n_arms: int) -> Any:
-        """A window of 4 sqrt(T log T) rounds."""
-        return smpy_module("SlidingWindowUCB").SWUCBPlus(
-            n_arms, horizon=self.horizon, alpha=self.alpha
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlidingHashParameters(SmpyParameters):
-    """Parameters of `smpy-sw-ucb-hash`."""
+    """Parameters of `smpy-sw-ucb-hash`: a window that grows."""
 
+    place: ClassVar = ("SWHash_UCB", "SWHash_IndexPolicy")
     alpha: float = parameter(
         0.5, "the window is lmbda t^(1 + alpha): at 0 and above, the whole past", ge=-1
     )
     lmbda: float = parameter(1.0, "factor on the window", gt=0)
-
-    def make(self, n_arms: int) -> Any:
-        """A window that grows."""
-        return smpy_module("SWHash_UCB").SWHash_IndexPolicy(
-            n_arms, alpha=self.alpha, lmbda=self.lmbda
-        )
 
 
 class GlobalGenerators:
