@@ -123,8 +123,8 @@ def real_app(folder: str, spent: Spent) -> Any:
     from tidepull.service.operations import Operation
     from tidepull.service.server import ServerConfig, prepare
 
-    ServedAgent.choose_ahead = spent.timed("deciding", ServedAgent.choose_ahead)  # type: ignore[method-assign]
-    ServedAgent.reward_ahead = spent.timed("learning", ServedAgent.reward_ahead)  # type: ignore[method-assign]
+    ServedAgent.choose_ahead = spent.timed("deciding", ServedAgent.choose_ahead)
+    ServedAgent.reward_ahead = spent.timed("learning", ServedAgent.reward_ahead)
     ServedAgent.commit = spent.timed("disk", ServedAgent.commit)  # type: ignore[method-assign]
     ServedAgent.slice = spent.timed("upkeep", ServedAgent.slice)  # type: ignore[method-assign]
     Operation.read = spent.timed("json", Operation.read)  # type: ignore[method-assign]

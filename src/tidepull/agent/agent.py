@@ -391,7 +391,8 @@ class Agent:
         return decisions
 
     def _choose_all(self, requests: Sequence[Request]) -> tuple[list[Decision], int]:
-        """Decisions, all or none, and the number of the record to wait for."""
+        """Make several decisions, all or none, before they are durable: the decisions, and the
+        number of the record to wait for."""
         with self._lock:
             self._ready()
             made = self._commands.decide_all(requests)
@@ -449,7 +450,7 @@ class Agent:
         >>> agent.reward(agent.choose(), 1.0)
         True
         """
-        seq, news = self._record_reward(id, reward, at, key, also=also)
+        news, seq = self._record_reward(id, reward, at=at, key=key, also=also)
         self._commands.flush(seq)
         self._afterwards()
         return news
@@ -458,11 +459,14 @@ class Agent:
         self,
         id: DecisionId,
         reward: float | Decimal,
-        at: Any,
-        key: str | None,
+        *,
+        at: float | datetime | str | None = None,
+        key: str | None = None,
         caller: Caller = Caller.PROCESS,
         also: Mapping[str, float] | None = None,
-    ) -> tuple[int, bool]:
+    ) -> tuple[bool, int]:
+        """Report a reward before it is durable: whether it is new, and the number of the record to
+        wait for. `caller` gives `at`, which decides how far that may be from the present."""
         value = _finite_reward(reward)
         outcomes = None if also is None else _outcomes(also)
         with self._lock:
@@ -473,7 +477,7 @@ class Agent:
             record, news = self._commands.reward(
                 id_of(id), pending, value, at, key, caller, outcomes
             )
-            return self._commands.number_to_wait_for(record.seq), news
+            return news, self._commands.number_to_wait_for(record.seq)
 
     def chances(self, id: DecisionId) -> dict[str, float]:
         """Return the probability that each arm had in a decision.

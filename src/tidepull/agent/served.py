@@ -3,14 +3,8 @@ other threads read while it decides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from decimal import Decimal
-from typing import Any
-
 from tidepull.agent.agent import Agent
-from tidepull.agent.commands import Caller, Request
-from tidepull.agent.decisions import Decision, DecisionId, id_of
+from tidepull.agent.decisions import DecisionId, id_of
 from tidepull.agent.insight import Insight
 from tidepull.agent.log import LogReader
 from tidepull.agent.point_in_time import DecisionWhy, PointInTime, latest_decisions
@@ -22,68 +16,12 @@ class ServedAgent(Agent):
     """An agent with the steps of a server. Whoever takes a step "ahead" must wait for its commit
     before anybody is told of it."""
 
-    def choose_ahead(self, requests: Sequence[Request]) -> tuple[list[Decision], int]:
-        """Make several decisions, all or none, before they are durable.
-
-        The decisions must not be sent before `commit(number)` has returned.
-
-        Parameters
-        ----------
-        requests : sequence of Request
-            The decisions to make.
-
-        Returns
-        -------
-        decisions : list of Decision
-            One decision for each request.
-        number : int
-            The number to give to `commit`.
-
-        Raises
-        ------
-        ConflictError
-            If an id was used for another request.
-        """
-        return self._choose_all(requests)
-
-    def reward_ahead(
-        self,
-        id: DecisionId,
-        reward: float | Decimal,
-        *,
-        at: float | datetime | str | None = None,
-        key: str | None = None,
-        caller: Caller = Caller.PROCESS,
-        also: Mapping[str, float] | None = None,
-    ) -> tuple[bool, int]:
-        """Report the reward of a decision before it is durable.
-
-        It is durable when `commit(number)` has returned.
-
-        Parameters
-        ----------
-        id : str, int, UUID or Decision
-            The decision.
-        reward : float or Decimal
-            Its reward.
-        at : float, datetime or str, optional
-            Moment of the reward. By default it is now.
-        key : str, optional
-            Name of the reward; see `reward`.
-        caller : Caller, default: Caller.PROCESS
-            Who gives `at`, which decides how far it may be from the present.
-        also : mapping of str to float, optional
-            Further outcomes; see `reward`.
-
-        Returns
-        -------
-        new : bool
-            True if the reward is new, False if it is a duplicate.
-        number : int
-            The number to give to `commit`.
-        """
-        seq, news = self._record_reward(id, reward, at, key, caller, also)
-        return news, seq
+    choose_ahead = Agent._choose_all
+    reward_ahead = Agent._record_reward
+    rows_aside = Agent._rows
+    has_work = Agent._has_work
+    snapshot_is_due = Agent._snapshot_is_due
+    save_if_due = Agent._save_if_due
 
     def activate_ahead(self, id: DecisionId) -> tuple[bool, int]:
         """Activate a deferred decision before the activation is durable.
@@ -158,25 +96,6 @@ class ServedAgent(Agent):
     def reader(self) -> LogReader:
         """Return a reader for `aside`; one thread at a time may use it."""
         return LogReader(self.settings, self._commands.clock)
-
-    def rows_aside(
-        self, insight: Insight, *, before: float | datetime | str | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """Iterate over the decisions of a view, as `export` writes them.
-
-        Parameters
-        ----------
-        insight : Insight
-            A result of `aside`.
-        before : float, datetime or str, optional
-            Only decisions that `compact` would move.
-
-        Returns
-        -------
-        iterator of dict
-            One row for each decision.
-        """
-        return self._rows(insight, before)
 
     def decisions_aside(
         self, insight: Insight, until: float | None, limit: int
@@ -284,26 +203,6 @@ class ServedAgent(Agent):
             self._ready()
             self._work_a_little()
             return self.has_work
-
-    @property
-    def has_work(self) -> bool:
-        """Whether there is work to do before the next step."""
-        return self._has_work
-
-    @property
-    def snapshot_is_due(self) -> bool:
-        """Whether a snapshot should be taken now."""
-        return self._snapshot_is_due
-
-    def save_if_due(self) -> bool:
-        """Take a snapshot if one is due and no work is left to do before it.
-
-        Returns
-        -------
-        bool
-            True if a snapshot was taken.
-        """
-        return self._save_if_due()
 
     @property
     def unsaved_records(self) -> int:
