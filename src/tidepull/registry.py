@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
@@ -100,37 +101,13 @@ class Entry(Generic[T]):
         return self.parameters.from_mapping({**self.defaults, **values}, owner=self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
-    """An entry whose module is imported when it is asked for; `parameters`, `build` and `data` are
-    names in it."""
-
-    id: str
-    description: str
-    module: str
-    parameters: str
-    build: str
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    horizon: int = 4096
-    data: str | None = None
-    version: int = 1
-
-    def load(self) -> Entry[Any]:
-        """Import the module and make the entry."""
-        module = import_module(self.module)
-        parameters, build = getattr(module, self.parameters), getattr(module, self.build)
-        data = None if self.data is None else getattr(module, self.data)
-        others = (self.defaults, self.horizon, data, self.version)
-        return Entry(self.id, self.description, parameters, build, *others)
-
-
 class Registry(Generic[T]):
     """Entries under unique ids: tidepull's own and the user's, which `ids` and iteration show, and
     guests."""
 
     def __init__(self, noun: str, guests: Mapping[str, str] | None = None) -> None:
         self._noun = noun
-        self._entries: dict[str, Entry[T] | Declaration] = {}
+        self._entries: dict[str, Entry[T] | Callable[[], Entry[Any]]] = {}
         self._guests: dict[str, Entry[T]] = {}
         self._modules = dict(guests or {})
 
@@ -146,8 +123,8 @@ class Registry(Generic[T]):
     def declare(self, rows: Iterable[Declared], package: str) -> None:
         """Register entries whose modules, in a package, are imported when they are asked for."""
         for id, module, parameters, build, others, description in rows:
-            place = f"{package}.{module}"
-            self._entries[id] = Declaration(id, description, place, parameters, build, **others)
+            names = (f"{package}.{module}", parameters, build)
+            self._entries[id] = partial(_load, id, description, *names, **others)
 
     def guests(self) -> list[Entry[T]]:
         """The entries of all guests, whether their packages are installed or not."""
@@ -166,8 +143,8 @@ class Registry(Generic[T]):
         """The entry of that id, or an error that suggests the nearest one."""
         if id in self._entries:
             entry = self._entries[id]
-            if isinstance(entry, Declaration):
-                entry = self._entries[id] = entry.load()
+            if not isinstance(entry, Entry):
+                entry = self._entries[id] = entry()
             return entry
         prefix = str(id).partition("-")[0]
         if prefix in self._modules:
@@ -193,6 +170,22 @@ class Registry(Generic[T]):
                 f"{id}: parameters must be a dictionary of names and values, got {values!r}"
             )
         return entry, entry.parse(values)
+
+
+def _load(
+    id: str,
+    description: str,
+    place: str,
+    parameters: str,
+    build: str,
+    data: str | None = None,
+    **others: Any,
+) -> Entry[Any]:
+    """Import a module and make an entry whose parameters, builder and data it names."""
+    module = import_module(place)
+    if data is not None:
+        others["data"] = getattr(module, data)
+    return Entry(id, description, getattr(module, parameters), getattr(module, build), **others)
 
 
 def is_named(value: Any) -> TypeGuard[Named]:

@@ -138,59 +138,50 @@ class Arms:
     def apply(self, change: Mapping[str, Any]) -> Arms:
         """These arms after one was added, replaced, retired or renamed, as a ledger has it; an
         `ArmError` if that cannot be."""
-        op, label = change["op"], change["label"]
-        arms, described = list(self._arms), self._described
-        if op == "describe":
-            place = self.place(label)
-            if described is None:
-                raise ArmError(f"the arm '{label}' is not described freely, so it stays as it is")
-            arms[place] = replace(arms[place], features=change["features"])
-            described = described.with_arm(place, label, change["features"])
-        elif op == "add":
-            features = change.get("features")
-            if label in self._places:
-                place = self._places[label]
-                if not arms[place].retired:
-                    raise ArmError(f"there is already an arm '{label}'")
-                if features is not None and features != arms[place].features and described is None:
-                    raise ArmError(
-                        f"the arm '{label}' had other features; add it without, or under another "
-                        "label"
-                    )
-                arms[place] = replace(arms[place], retired=False)
-                if described is not None and features is not None:
-                    arms[place] = replace(arms[place], features=features)
-                    described = described.with_arm(place, label, features)
-            else:
-                self._require_fitting(label, features)
-                arms.append(Arm(label, features))
-                if described is not None:
-                    described = described.with_arm(len(arms) - 1, label, features or {})
-        elif op == "replace":
-            place, features = self.place(label), change.get("features")
-            if change["to"] in self._places:
-                raise ArmError(f"there is already an arm '{change['to']}'")
-            self._require_fitting(change["to"], features)
-            former = (*arms[place].former, (label, change["after"]))
-            arms[place] = Arm(change["to"], features, former=former)
-            if described is not None:
-                described = described.with_arm(place, change["to"], features or {})
-        elif op == "retire":
-            place = self.place(label)
-            if arms[place].retired:
-                raise ArmError(f"the arm '{label}' is retired already")
-            if self.labels == [label]:
-                raise ArmError(f"'{label}' is the only arm left; add another one first")
-            arms[place] = replace(arms[place], retired=True)
+        label, features, arms = change["label"], change.get("features"), list(self._arms)
+        if change["op"] == "add" and label not in self._places:
+            self._require_fitting(label, features)
+            place = len(arms)
+            arms.append(Arm(label, features))
         else:
             place = self.place(label)
-            if change["to"] in self._places:
-                raise ArmError(f"there is already an arm '{change['to']}'")
-            arms[place] = replace(arms[place], label=change["to"])
+            arms[place] = self._changed(arms[place], change)
+        described = self._described
+        if described is not None and features is not None:
+            described = described.with_arm(place, arms[place].label, features)
         room = self.room
         while room < len(arms):
             room *= 2
         return Arms(arms, room, self._founders, described)
+
+    def _changed(self, arm: Arm, change: Mapping[str, Any]) -> Arm:
+        """An arm after a change; an `ArmError` if that cannot be."""
+        op, label, to = change["op"], arm.label, change.get("to")
+        features = change.get("features")
+        if to in self._places:
+            raise ArmError(f"there is already an arm '{to}'")
+        if op == "describe":
+            if not self.described:
+                raise ArmError(f"the arm '{label}' is not described freely, so it stays as it is")
+            return replace(arm, features=features)
+        if op == "add":
+            if not arm.retired:
+                raise ArmError(f"there is already an arm '{label}'")
+            if features is not None and features != arm.features and not self.described:
+                raise ArmError(
+                    f"the arm '{label}' had other features; add it without, or under another label"
+                )
+            return replace(arm, retired=False, features=features or arm.features)
+        if op == "replace":
+            self._require_fitting(change["to"], features)
+            return Arm(change["to"], features, former=(*arm.former, (label, change["after"])))
+        if op == "retire":
+            if arm.retired:
+                raise ArmError(f"the arm '{label}' is retired already")
+            if self.labels == [label]:
+                raise ArmError(f"'{label}' is the only arm left; add another one first")
+            return replace(arm, retired=True)
+        return replace(arm, label=change["to"])
 
     @property
     def described(self) -> bool:

@@ -290,7 +290,7 @@ class Insight:
             return AgentReport(nothing, {}, [], None, [], self._changes(), self.lift(), [], [])
         now = float(log.at[-1])
         summary = self.summarise_policy()
-        best = self._reader.late.hours(self.room).best
+        best = self._reader.late.best_hours(self.room)
         if summary.week is not None:
             best = best_of_week(summary.week, self.open)
         return AgentReport(
@@ -324,7 +324,7 @@ class Insight:
         little was decided to tell."""
         count, week = len(self.log()), self.summarise_policy().week
         if week is None:
-            week = np.repeat(self._reader.late.hours(self.room).best, (5, 2), axis=0)
+            week = np.repeat(self._reader.late.best_hours(self.room), (5, 2), axis=0)
         return week if count >= TELLING else np.full_like(week, -1)
 
     def decisions_of_week(self) -> IntArray:

@@ -43,8 +43,26 @@ BORROWED = 100
 """Decisions that each group borrows from the other to estimate the spread of its rewards."""
 
 
+class HasSequence:
+    """A gain with a confidence sequence, `low` to `high`."""
+
+    __slots__ = ()
+    low: float
+    high: float
+
+    @property
+    def known(self) -> bool:
+        """Whether the gain can be estimated."""
+        return math.isfinite(self.low)
+
+    @property
+    def significant(self) -> bool:
+        """Whether the confidence sequence tells the gain from 0."""
+        return self.low > 0 or self.high < 0
+
+
 @dataclass(frozen=True, slots=True)
-class Lift:
+class Lift(HasSequence):
     """Gain for each decision in the reward or another outcome (`of`), and relative to the control's;
     NaN where it cannot be told yet.
 
@@ -72,16 +90,6 @@ class Lift:
     level: float = 0.95
     against: str | None = "random arms"
     of: str = "reward"
-
-    @property
-    def known(self) -> bool:
-        """Whether there is an interval at all."""
-        return math.isfinite(self.low)
-
-    @property
-    def significant(self) -> bool:
-        """Whether the confidence sequence tells the gain from 0."""
-        return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:
         if self.against is None:

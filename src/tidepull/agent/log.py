@@ -34,21 +34,6 @@ WIDTH = 16
 """Numbers of an encoded context that a log has."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BestHours:
-    """Each arm's mean share in every hour of weekdays and weekends (2 x 24 x arms); NaN where
-    nothing was decided."""
-
-    shares: FloatArray
-
-    @property
-    def best(self) -> IntArray:
-        """The arm that is surely best in every hour (2 x 24): it is in 95% of all draws; -1 where
-        there is none."""
-        shares = np.nan_to_num(self.shares)
-        return np.where(shares.max(axis=2) >= SURE, np.argmax(shares, axis=2), -1)
-
-
 def best_of_week(week: IntArray, open_arms: Collection[int]) -> IntArray:
     """The arm that is usually best in every hour of weekdays and weekends (2 x 24), from that of
     every hour of the week; -1 where there is none, or it cannot be chosen.
@@ -171,14 +156,16 @@ class RecentShares:
         with np.errstate(invalid="ignore"):
             return np.where(numbers > 0, totals / numbers, np.nan)
 
-    def hours(self, room: int) -> BestHours:
-        """Each arm's mean share of the last seven days in every hour of weekdays and weekends."""
+    def best_hours(self, room: int) -> IntArray:
+        """The arm that is surely best in every hour of weekdays and weekends (2 x 24): it is in 95%
+        of the draws of the last seven days; -1 where there is none."""
         totals, numbers = (
             np.stack([table[:5].sum(axis=0), table[5:].sum(axis=0)])
             for table in self._sums(room, WEEK)
         )
         with np.errstate(invalid="ignore"):
-            return BestHours(np.where(numbers >= FEWEST, totals / numbers, np.nan))
+            shares = np.where(numbers >= FEWEST, totals / numbers, 0.0)
+        return np.where(shares.max(axis=2) >= SURE, np.argmax(shares, axis=2), -1)
 
     def decisions(self) -> IntArray:
         """How many decisions of the last four weeks fell into every hour of the week (7 x 24)."""
@@ -317,8 +304,6 @@ class LogReader:
         n = bisect_left(seqs, decision)
         if n < len(seqs) and seqs[n] == decision:
             reward = self._real["reward"]
-            if record.kind is Kind.REWARD or np.isnan(reward[n]):
-                self._real["paid_at"][n] = record.at
             reward[n] = _worth(record, reward[n], self._settings)
             self._real["paid_at"][n] = record.at
             if record.kind is Kind.REWARD:

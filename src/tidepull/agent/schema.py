@@ -74,12 +74,8 @@ class Schema:
     def clean(self, context: Any) -> dict[str, Any]:
         """The context as JSON values without what is missing; a `ContextError` names the field that
         does not fit."""
-        if context is None:
-            return {}
-        if not isinstance(context, Mapping):
-            raise ContextError(f"context must be a dictionary, got a {type(context).__name__}")
         cleaned = {}
-        for name, value in context.items():
+        for name, value in _mapping(context).items():
             field = self.fields.get(name)
             if field is None:
                 if self.guessed or name in self.dropped:
@@ -155,13 +151,18 @@ ENOUGH = 16
 
 def plain_context(context: Any) -> dict[str, Any]:
     """A context of which nothing is known yet, as JSON values; what is missing is left out."""
+    given = _mapping(context)
+    return {
+        _name(name): _plain(name, value) for name, value in given.items() if not is_missing(value)
+    }
+
+
+def _mapping(context: Any) -> Mapping[str, Any]:
     if context is None:
         return {}
     if not isinstance(context, Mapping):
         raise ContextError(f"context must be a dictionary, got a {type(context).__name__}")
-    return {
-        _name(name): _plain(name, value) for name, value in context.items() if not is_missing(value)
-    }
+    return context
 
 
 def guess(contexts: Sequence[Mapping[str, Any]]) -> dict[str, Field]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -276,8 +275,6 @@ def shares_of(given: Mapping[str, Any] | None) -> dict[str, list[float]]:
 def _between(name: str, value: Any, least: float, most: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise ParameterError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}")
-    if math.isnan(value):
-        raise ParameterError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}")
 
 
 def _whole(name: str, value: Any, least: int, most: int) -> None:
@@ -397,12 +394,6 @@ def _salt(seed: int, given: Mapping[str, Any]) -> bytes:
     )
 
 
-_WAYS = {
-    "policy": ", or change it with upgrade",
-}
-"""How a setting can be changed after all."""
-
-
 def _require_same(settings: AgentSettings, given: Mapping[str, Any], where: str) -> None:
     for name, value in plain_settings(given).items():
         if name == "arms" or name in CHANGEABLE:  # these follow what is given, see `Agent`
@@ -410,8 +401,9 @@ def _require_same(settings: AgentSettings, given: Mapping[str, Any], where: str)
         stored = getattr(settings, name)
         if _tuples(value) != _tuples(stored):
             shown = f"; it has {stored!r}" if len(repr(stored)) < 200 else ""
+            way = ", or change it with upgrade" if name == "policy" else ""
             raise ParameterError(
-                f"{where} was made with other {name}{shown}: leave {name} out" + _WAYS.get(name, "")
+                f"{where} was made with other {name}{shown}: leave {name} out{way}"
             )
 
 

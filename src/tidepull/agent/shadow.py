@@ -28,7 +28,7 @@ from tidepull.agent.control import LEAST_CHANCE, MOST_SPREAD
 from tidepull.agent.insight import Insight
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.lift import sequence_width
+from tidepull.agent.lift import HasSequence, sequence_width
 from tidepull.agent.log import DecisionLog
 from tidepull.agent.rebuild import Rebuild
 from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
@@ -52,7 +52,7 @@ _BLOCK = 100
 
 
 @dataclass(frozen=True, slots=True)
-class ShadowReport:
+class ShadowReport(HasSequence):
     """What a candidate would do and earn. `shares` has each arm's share of the agent's decisions and
     of the candidate's, `disagreement` how often the candidate would choose another arm. `share` is
     the candidate's present share of the decisions.
@@ -78,16 +78,6 @@ class ShadowReport:
     level: float = 0.95
     share: float = 0.0
     against: str = OWN
-
-    @property
-    def known(self) -> bool:
-        """Whether the value can be estimated."""
-        return math.isfinite(self.low)
-
-    @property
-    def significant(self) -> bool:
-        """Whether the gain is told from 0."""
-        return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:
         if not self.decisions:

@@ -94,10 +94,7 @@ def _context(insight: Insight, stored: bytes) -> dict[str, Any]:
 
 def write(path: Path, table: Iterator[dict[str, Any]]) -> int:
     """Write a table whole, in the format of the file's ending; how many rows."""
-    if path.suffix not in ENDINGS:
-        raise InputError(
-            f"{path}: the file's ending says the format; use one of {', '.join(ENDINGS)}"
-        )
+    _require_ending(path)
     if path.suffix == ".parquet":
         return _write_parquet(path, table)
     count = 0
@@ -114,10 +111,7 @@ def write(path: Path, table: Iterator[dict[str, Any]]) -> int:
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a file that `write` made, or of one with at least context, arm and reward."""
-    if path.suffix not in ENDINGS:
-        raise InputError(
-            f"{path}: the file's ending says the format; use one of {', '.join(ENDINGS)}"
-        )
+    _require_ending(path)
     if not path.is_file():
         raise DataError(f"there is no file {path}")
     if path.suffix == ".parquet":
@@ -130,6 +124,13 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
                 yield _loaded(line if path.suffix == ".csv" else json.loads(line))
             except (ValueError, TypeError, AttributeError):
                 raise DataError(f"{path}: line {number} cannot be read") from None
+
+
+def _require_ending(path: Path) -> None:
+    if path.suffix not in ENDINGS:
+        raise InputError(
+            f"{path}: the file's ending says the format; use one of {', '.join(ENDINGS)}"
+        )
 
 
 def frame(table: Iterable[dict[str, Any]], kind: str, fields: Iterable[str] = ()) -> Any:
@@ -182,16 +183,8 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _csv_line(row: dict[str, Any]) -> str:
-    cells = [
-        json.dumps(row[name])
-        if isinstance(row[name], dict | list)
-        else ""
-        if row[name] is None
-        else row[name]
-        for name in COLUMNS
-    ]
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
+    csv.writer(text, lineterminator="\n").writerow([_cell(row[name]) for name in COLUMNS])
     return text.getvalue()
 
 

@@ -118,9 +118,9 @@ def test_hours_that_go_over_midnight_are_one_span() -> None:
     assert spans(np.zeros((2, 24), int)) == [(0, "at all hours")]
     change = next_change(best, datetime(2026, 6, 1, 21, 30, tzinfo=UTC))
     assert change == (datetime(2026, 6, 1, 22, tzinfo=UTC), 0, 1)
-    unknown = RecentShares(Clock()).hours(2)
-    assert spans(unknown.best) == []
-    assert next_change(unknown.best, datetime(2026, 6, 1, tzinfo=UTC)) is None
+    unknown = RecentShares(Clock()).best_hours(2)
+    assert spans(unknown) == []
+    assert next_change(unknown, datetime(2026, 6, 1, tzinfo=UTC)) is None
 
 
 def test_warning_says_that_rewards_have_stopped() -> None:
