@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from tidepull._internal.warm_up import warm_up as warm_up
     from tidepull.agent import fields as fields
     from tidepull.agent.agent import Agent as Agent
-    from tidepull.agent.asynchronous import AsyncAgent as AsyncAgent
     from tidepull.agent.client import AsyncClient as AsyncClient
     from tidepull.agent.client import Client as Client
     from tidepull.agent.decisions import Decision as Decision
+    from tidepull.agent.served import AsyncAgent as AsyncAgent
     from tidepull.encoders.torch import TorchEncoder as TorchEncoder
     from tidepull.encoders.torch import input_width as input_width
     from tidepull.errors import TidepullError as TidepullError
@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "_internal.warm_up": ("warm_up",),
     "agent.agent": ("Agent",),
-    "agent.asynchronous": ("AsyncAgent",),
     "agent.decisions": ("Decision",),
     "agent.client": ("AsyncClient", "Client"),
+    "agent.served": ("AsyncAgent",),
     "encoders.torch": ("TorchEncoder", "input_width"),
     "errors": ("TidepullError",),
     "experiments.loop": ("Trial", "play", "run_trial"),

@@ -35,9 +35,8 @@ from queue import SimpleQueue
 from typing import Any, Self
 
 import tidepull
-from tidepull._internal.extras import ONE_THREAD, connected
 from tidepull._internal.files import write_whole
-from tidepull._internal.system import one_blas_thread
+from tidepull._internal.system import ONE_THREAD, connected, one_blas_thread
 from tidepull.errors import InputError, ParameterError
 from tidepull.experiments.spec import Result, TrialSpec, attempt
 

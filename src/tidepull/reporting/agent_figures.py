@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.agent.breakdown import interval
 from tidepull.agent.insight import Insight
 from tidepull.agent.lift import lift_of
 from tidepull.agent.log import DecisionLog
 from tidepull.agent.records import DecisionGroup
+from tidepull.agent.table import interval
 from tidepull.reporting.figures import dated, pyplot, save, tidy
 from tidepull.types import IntArray
 

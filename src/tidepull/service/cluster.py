@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tidepull import __version__
-from tidepull._internal.extras import connected
+from tidepull._internal.system import connected
 from tidepull.errors import InputError, ParameterError
 from tidepull.service.auth import read_tokens, write_private
 from tidepull.service.server import (

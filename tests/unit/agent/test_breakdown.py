@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import binomtest
 
 from tidepull.agent.agent import Agent
-from tidepull.agent.breakdown import MISSING, OTHERS, arm_rates, interval
 from tidepull.agent.fields import Category
+from tidepull.agent.table import MISSING, OTHERS, arm_rates, interval
 from tidepull.errors import InputError
 
 START = 1_782_900_000.0

@@ -8,8 +8,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from tidepull.agent.agent import Agent
-from tidepull.agent.breakdown import arm_rates
 from tidepull.agent.insight import Insight
+from tidepull.agent.table import arm_rates
 from tidepull.service.auth import Scope
 from tidepull.service.handlers.insight import When, finite_or_null, moment_of
 from tidepull.service.insight_messages import (
