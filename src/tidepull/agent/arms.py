@@ -135,6 +135,12 @@ class Arms:
             raise ArmError("arms must name at least one arm that can be chosen")
         return mask
 
+    def widened(self, available: BoolArray) -> BoolArray:
+        """Which places could be chosen in a decision, among those that there are now."""
+        if len(available) == self.room:
+            return available
+        return np.pad(available, (0, self.room - len(available)))
+
     def apply(self, change: Mapping[str, Any]) -> Arms:
         """These arms after one was added, replaced, retired or renamed, as a ledger has it; an
         `ArmError` if that cannot be."""

@@ -387,8 +387,7 @@ class CommandHandler:
             return {arms.label(place): float(place == choice.arm) for place in open_places}
         shares = np.zeros(arms.room)
         shares[: len(choice.counts)] = choice.counts / max(1, int(choice.counts.sum()))
-        available = np.zeros(arms.room, bool)
-        available[: len(choice.available)] = choice.available
+        available = arms.widened(choice.available)
         chances = self.state.chances(choice.group, shares, available, choice.baseline)
         return {
             arms.label(place, pending.record.seq): float(chances[place])

@@ -170,7 +170,7 @@ class Learning:
             return choice.arm
 
         draws = self._settings.propensity_draws
-        self._choose_by(choice.x, at, self._mask(choice), draws, pick)
+        self._choose_by(choice.x, at, self._arms.widened(choice.available), draws, pick)
 
     def learn(self, choice: Choice, at: float, reward: float) -> None:
         """The reward of a decision that was made at that time."""
@@ -194,7 +194,7 @@ class Learning:
         number = choice.round - self.first_round
         if number < 0:
             return
-        context = self._context(self.refit(choice, at).x, at, self._mask(choice))
+        context = self._context(self.refit(choice, at).x, at, self._arms.widened(choice.available))
         self.policy.learn(Event(context, choice.arm, reward, number))
         self._unsure = True
 
@@ -209,13 +209,6 @@ class Learning:
             self.policy.inner.require_reward(reward)
         if self.candidate is not None:
             self.candidate.require_reward(reward)
-
-    def _mask(self, choice: Choice) -> BoolArray:
-        if len(choice.available) == self._arms.room:
-            return choice.available
-        available: BoolArray = np.zeros(self._arms.room, bool)
-        available[: len(choice.available)] = choice.available
-        return available
 
     def slice(self) -> bool:
         """One slice of upkeep; True while more is pending."""

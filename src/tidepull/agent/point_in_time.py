@@ -22,7 +22,7 @@ from tidepull.agent.rebuild import Pace, is_within
 from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
 from tidepull.agent.state import LAST, AgentState
 from tidepull.errors import InputError
-from tidepull.types import BoolArray, FloatArray
+from tidepull.types import FloatArray
 
 if TYPE_CHECKING:
     from tidepull.agent.commands import CommandHandler
@@ -147,8 +147,7 @@ class PointInTime:
     def _chances(
         self, learning: Learning, cleaned: dict[str, Any], at: float, choice: Choice
     ) -> dict[str, float]:
-        available: BoolArray = np.zeros(self.state.arms.room, bool)
-        available[: len(choice.available)] = choice.available
+        available = self.state.arms.widened(choice.available)
         found: list[FloatArray] = []
 
         def pick(shares: FloatArray) -> int:

@@ -358,8 +358,7 @@ class AgentState:
                 "snapshot is needed"
             )
         imported = choice.group is DecisionGroup.IMPORTED
-        available = np.zeros(self.arms.room, bool)
-        available[: len(choice.available)] = choice.available
+        available = self.arms.widened(choice.available)
         cleaned = json.loads(record.context)
         inputs = DecisionInputs(
             cleaned, record.at, available, record.subject, choice.arm, imported,
