@@ -25,7 +25,6 @@ OTHER_SIZES: dict[str, str] = {
     "agent/commands.py": "every step that changes an agent, each a method on the same five "
     "attributes",
     "agent/fields.py": "seven kinds of fields, half of the lines document their parameters",
-    "agent/ledger/sqlite.py": "one ledger: its statements, its connections and its faults",
     "agent/requests.py": "every request of the clients, with its documentation",
 }
 """Files with too few or too many lines, each with the reason."""
