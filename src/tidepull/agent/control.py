@@ -61,7 +61,7 @@ def floor_chances(shares: FloatArray, available: BoolArray) -> FloatArray:
     >>> floor_chances(np.array([1.0, 0.0]), np.array([True, True])).tolist()
     [0.999, 0.001]
     """
-    count = int(available.sum())
+    count = int(np.count_nonzero(available))
     each = min(LEAST_CHANCE, MOST_SPREAD / count)
     floored: FloatArray = (1 - count * each) * shares + each * available
     return floored

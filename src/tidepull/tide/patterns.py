@@ -23,7 +23,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tidepull.policies.exploration import best_shares, decided_round
+from tidepull.policies.exploration import decided_round
 from tidepull.protocols import Pick
 from tidepull.random import Streams
 from tidepull.state import generator_state, restore_generator
@@ -39,6 +39,7 @@ from tidepull.tide.models.family import Layout, Window
 from tidepull.tide.models.network import NetworkModel, too_many_arms
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import Memory, Moment, blank, in_units
+from tidepull.tide.models.weights import best_arms
 from tidepull.tide.outliers import OutlierFilter
 from tidepull.tide.parameters import TideParameters
 from tidepull.tide.pending import UnfinishedRound, UnfinishedRounds
@@ -122,7 +123,7 @@ class Patterns:
 
     def __init__(self, parameters: TideParameters, shape: ProblemShape, streams: Streams) -> None:
         self.parameters = parameters
-        self._n_arms = shape.n_arms
+        self._n_arms, self._available = shape.n_arms, np.ones(shape.n_arms, bool)
         self._rng = streams.generator("choices")
         self._contexts = ContextMap(shape)
         layout = Layout(
@@ -219,10 +220,11 @@ class Patterns:
             binary = self._scale.units.binary
             more = [trial.filter.draw(noted.t, X, binary, self._rng) for _ in range(own)]
             scores = np.concatenate([scores, more])
-        if context.available is not None:
-            scores[:, ~context.available] = -np.inf
-        self._begun_round = _Begun(noted, raw, np.argmax(scores, axis=1), draws - own)
-        return best_shares(scores, None)
+        self._available[:] = True if context.available is None else context.available
+        best, shares = np.empty(draws, np.int64), np.empty(self._n_arms)
+        best_arms(scores, self._available, best, shares)
+        self._begun_round = _Begun(noted, raw, best, draws - own)
+        return shares
 
     def commit(self, arm: int) -> None:
         """The arm that is played in the round that `shares` began."""

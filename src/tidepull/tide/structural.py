@@ -28,13 +28,14 @@ from functools import partial
 import numpy as np
 
 from tidepull.parameters import NoParameters
-from tidepull.policies.exploration import best_arm, best_shares, decided_round
+from tidepull.policies.exploration import best_arm, decided_round
 from tidepull.protocols import Pick
 from tidepull.random import Streams
 from tidepull.state import Stateful, read
 from tidepull.tide.context import ContextMap
 from tidepull.tide.explain import Belief
 from tidepull.tide.models.structural import HOUR_SECONDS, Blocks
+from tidepull.tide.models.weights import best_arms
 from tidepull.tide.parameters import STRUCTURAL
 from tidepull.tide.structural_mixture import (
     StructuralMixture,
@@ -163,7 +164,9 @@ class StructuralThompson(Stateful):
     def shares(self, context: Context, draws: int) -> FloatArray:
         """A round: the share of draws in which each arm is best."""
         scores, self.expected = self._samples(context, draws)
-        return best_shares(scores, context.available)
+        best, shares = np.empty(draws, np.int64), np.empty(self._n_arms)
+        best_arms(scores, self._available, best, shares)
+        return shares
 
     def learn(self, event: Event) -> None:
         """Score every model by the reward, then learn it."""

@@ -10,6 +10,7 @@ import pytest
 from tests.property.conformance.playing import learn
 from tidepull.policies import build_policy
 from tidepull.tide.models import kernels
+from tidepull.tide.models.weights import best_arms
 from tidepull.types import Context, Event, ProblemShape
 
 
@@ -85,3 +86,16 @@ def test_draws_of_several_slots_are_those_of_one_after_the_other() -> None:
     one, other = np.random.default_rng(7), np.random.default_rng(7)
     parts = [bank.draws({m: count}, now, X, True, other) for m, count in found.items()]
     np.testing.assert_array_equal(bank.draws(found, now, X, True, one), np.concatenate(parts))
+
+
+def test_best_arms_are_the_same_until_they_are_compiled() -> None:
+    kernel: Any = best_arms
+    scores = np.random.default_rng(2).normal(size=(40, 5)).round(1)  # with ties
+    scores[3], scores[5, 1] = -np.inf, np.inf
+    for available in (np.ones(5, bool), np.array([False, True, True, False, True])):
+        one, other = (np.empty(40, np.int64), np.empty(5)), (np.empty(40, np.int64), np.empty(5))
+        kernel.py_func(scores, available, *one)
+        kernel.until_compiled(scores, available, *other)
+        assert one[0].tolist() == other[0].tolist()
+        assert one[1].tobytes() == other[1].tobytes()
+        assert sum(one[1]) == pytest.approx(1.0)

@@ -1,5 +1,5 @@
-"""The arithmetic of the mixture's weights as compiled kernels: Bayes' rule with fixed share, and
-who is asked."""
+"""The arithmetic of the mixture's weights as compiled kernels: Bayes' rule with fixed share, who is
+asked, and which arm is best in how many draws."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import math
 
 import numpy as np
 
+from tidepull._internal.kernels import kernel
+from tidepull.policies.exploration import best_shares
 from tidepull.tide.models.algebra import compiled
-from tidepull.types import FloatArray, IntArray
+from tidepull.types import BoolArray, FloatArray, IntArray
 
 
 @compiled
@@ -74,3 +76,34 @@ def reweigh(log_weights: FloatArray, scores: FloatArray, prior: FloatArray, shar
         w = (1 - share) * v + share * prior[m]
         log_weights[m] = math.log(w) if w > 0 else -np.inf
     return mixture
+
+
+def _best_in_numpy(
+    scores: FloatArray, available: BoolArray, best: IntArray, shares: FloatArray
+) -> None:
+    scores = np.where(available, scores, -np.inf)
+    best[:], shares[:] = np.argmax(scores, axis=1), best_shares(scores, None)
+
+
+@kernel(until_compiled=_best_in_numpy, nogil=True)
+def best_arms(scores: FloatArray, available: BoolArray, best: IntArray, shares: FloatArray) -> None:
+    """The first best arm of every draw (row), and how often each arm is best; arms that are equally
+    good share a draw."""
+    draws, n_arms = scores.shape
+    for k in range(n_arms):
+        shares[k] = 0.0
+    for i in range(draws):
+        top, ties = -np.inf, 0
+        best[i] = 0
+        for k in range(n_arms):
+            score = scores[i, k] if available[k] else -np.inf
+            if score > top:
+                top, ties, best[i] = score, 1, k
+            elif score == top:
+                ties += 1
+        for k in range(n_arms):
+            score = scores[i, k] if available[k] else -np.inf
+            if score == top:
+                shares[k] += 1 / ties
+    for k in range(n_arms):
+        shares[k] /= draws
