@@ -16,6 +16,7 @@ from tidepull._internal.kernels import Kernel
 from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder
 from tidepull.policies import build_policy
 from tidepull.policies.guard import Guarded
+from tidepull.posteriors.kernels import solve_columns
 from tidepull.types import Context, Event, ProblemShape
 
 
@@ -108,6 +109,23 @@ def test_linear_policies_decide_and_learn_alike(twins: Twins, policy: Any) -> No
     play(build_policy(policy, SHAPES[3], seed=1), SHAPES[3], False, 30)
     assert +twins.different == Counter()
     assert twins.calls["posteriors.kernels.add_row"] == ENOUGH
+
+
+def test_discounted_linear_policy_decides_alike(twins: Twins) -> None:
+    play(build_policy("d-lin-ucb", SHAPES[3], seed=1), SHAPES[3], False, 30)
+    assert +twins.different == Counter()
+    assert twins.calls["posteriors.kernels.solve_columns"] == ENOUGH
+
+
+def test_columns_are_solved_alike_until_the_kernel_is_compiled() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 7))
+    U, B = np.ascontiguousarray(np.linalg.cholesky(X.T @ X).T), rng.normal(size=(7, 4))
+    plain, quick = B.copy(), B.copy()
+    solve_columns.py_func(U, plain)  # type: ignore[attr-defined]
+    solve_columns.until_compiled(U, quick)  # type: ignore[attr-defined]
+    assert bits(plain) == bits(quick)
+    np.testing.assert_allclose(X.T @ X @ plain, B, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

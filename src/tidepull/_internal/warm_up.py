@@ -110,8 +110,8 @@ def play_all() -> None:
         for binary in (True, False):
             _play(build_policy("tide", shape, seed=0), shape, binary)
         if shape.arm_dim:
-            _play(build_policy("lin-ts", shape, seed=0), shape, False)
-            _play(build_policy("lin-ucb", shape, seed=0), shape, False)
+            for policy in ("lin-ts", "lin-ucb", "d-lin-ucb"):
+                _play(build_policy(policy, shape, seed=0), shape, False)
     _train()
 
 

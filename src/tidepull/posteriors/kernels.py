@@ -98,6 +98,39 @@ def solve(U: FloatArray, v: FloatArray) -> None:
         v[k] = (v[k] - total) / U[k, k]
 
 
+def _solve_columns_in_numpy(U: FloatArray, V: FloatArray) -> None:
+    for k in range(len(U)):
+        V[k] *= 1.0 / U[k, k]
+        V[k + 1 :] -= np.multiply.outer(U[k, k + 1 :], V[k])
+    for k in range(len(U) - 1, -1, -1):
+        V[k] *= 1.0 / U[k, k]
+        V[:k] -= np.multiply.outer(U[:k, k], V[k])
+
+
+@kernel(nogil=True, until_compiled=_solve_columns_in_numpy)
+def solve_columns(U: FloatArray, V: FloatArray) -> None:
+    """V <- P^-1 V = U^-1 U'^-1 V, in place.
+
+    Rows are multiplied by the inverse of the diagonal, as BLAS does: before the first reward, arms
+    of equal length differ in the last bit alone, and that decides.
+    """
+    d, n = V.shape
+    for k in range(d):
+        inverse = 1.0 / U[k, k]
+        for i in range(n):
+            V[k, i] *= inverse
+        for j in range(k + 1, d):
+            for i in range(n):
+                V[j, i] -= U[k, j] * V[k, i]
+    for k in range(d - 1, -1, -1):
+        for j in range(d - 1, k, -1):
+            for i in range(n):
+                V[k, i] -= U[k, j] * V[j, i]
+        inverse = 1.0 / U[k, k]
+        for i in range(n):
+            V[k, i] *= inverse
+
+
 @_compiled
 def whiten(U: FloatArray, v: FloatArray) -> None:
     """v <- U'^-1 v, in place."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import lapack
 
 from tidepull.errors import ContextError, NumericalError, ParameterError, SnapshotError
 from tidepull.posteriors import kernels
@@ -93,9 +92,10 @@ def scaled(covariance: ArrayLike, factor: float) -> FloatArray:
 
 def upper_factor(precision: FloatArray) -> FloatArray | None:
     """U with U'U = P; None where P is not positive definite in double precision."""
-    # LAPACK sees rows as columns: its lower factor of the symmetric P, read by rows, is U.
-    lower, info = lapack.dpotrf(precision.T, lower=True, clean=True)
-    return np.ascontiguousarray(lower.T) if info == 0 else None
+    try:  # the lower factor is that of the upper triangle of P, the only one that is kept
+        return np.ascontiguousarray(np.linalg.cholesky(precision.T).T)
+    except np.linalg.LinAlgError:
+        return None
 
 
 def _vector(mean: ArrayLike, dim: int) -> FloatArray:
@@ -131,11 +131,11 @@ def _numbers(values: ArrayLike, name: str) -> FloatArray:
 
 
 def _inverse(covariance: FloatArray) -> FloatArray:
-    lower, info = lapack.dpotrf(covariance, lower=True, clean=True)
-    if info != 0:
+    if (factor := upper_factor(covariance)) is None:
         raise ParameterError("prior_covariance must be positive definite")
-    half, _ = lapack.dpotri(lower, lower=True)
-    return np.asarray(np.tril(half) + np.tril(half, -1).T)
+    inverse: FloatArray = np.eye(len(covariance))
+    kernels.solve_columns(factor, inverse)
+    return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
 
 
 class LinearGaussian(Stateful):

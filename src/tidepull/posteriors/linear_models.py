@@ -34,10 +34,10 @@ from collections import deque
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
-from scipy.linalg import lapack
 
 from tidepull.errors import NumericalError, SnapshotError
-from tidepull.posteriors.linear_gaussian import LinearGaussian
+from tidepull.posteriors.kernels import solve_columns
+from tidepull.posteriors.linear_gaussian import LinearGaussian, upper_factor
 from tidepull.state import Stateful, read, read_array, read_indices, read_whole
 from tidepull.types import FloatArray, IntArray, Snapshot
 
@@ -156,6 +156,17 @@ def ridge(dim: int, regularisation: float) -> LinearGaussian:
     return LinearGaussian(dim, prior_std=regularisation**-0.5, noise_std=1.0)
 
 
+def _solved(V: FloatArray, B: FloatArray) -> FloatArray:
+    """V^-1 B."""
+    if (factor := upper_factor(V)) is None:
+        raise NumericalError(
+            "V is singular in double precision; raise regularisation or scale the features"
+        )
+    solved: FloatArray = np.array(B, dtype=np.float64, order="C")
+    solve_columns(factor, solved)
+    return solved
+
+
 class DiscountedModels(Stateful):
     """Discounted `LinearModels`; the squared width is x'V^-1 V~ V^-1 x.
 
@@ -212,12 +223,7 @@ class DiscountedModels(Stateful):
         """Prediction x'V^-1 b and squared width x'V^-1 V~ V^-1 x for every row of X."""
         V = self.S[model].copy()
         V.flat[:: len(V) + 1] += self._regularisation
-        lower, info = lapack.dpotrf(V.T, lower=True, overwrite_a=True)
-        if info != 0:
-            raise NumericalError(
-                "V is singular in double precision; raise regularisation or scale the features"
-            )
-        A, _ = lapack.dpotrs(lower, np.transpose(X), lower=True)  # V^-1 x in every column
+        A = _solved(V, np.transpose(X))  # V^-1 x in every column
         variances = np.einsum("ik,ik->k", A, self.S_squared[model] @ A + self._regularisation * A)
         return self.b[model] @ A, variances
 
@@ -273,19 +279,14 @@ class WideDiscountedModels(Stateful):
         mine = self._models[model]
         if isinstance(mine, DiscountedModels):
             return mine.predict(0, X)
-        if mine.n == 0:  # LAPACK takes no empty matrices
+        if mine.n == 0:
             return np.zeros(len(X)), np.einsum("ki,ki->k", X, X) / self._regularisation
         w = self._discount ** (self._latest - mine.decided)
         root = np.sqrt(w)
         K = root[:, None] * mine.products * root
         K.flat[:: len(K) + 1] += self._regularisation
         RX = mine.rows @ np.transpose(X)
-        lower, info = lapack.dpotrf(K.T, lower=True, overwrite_a=True)
-        if info != 0:
-            raise NumericalError(
-                "V is singular in double precision; raise regularisation or scale the features"
-            )
-        solved, _ = lapack.dpotrs(lower, root[:, None] * RX, lower=True)
+        solved = _solved(K, root[:, None] * RX)
         A = (np.transpose(X) - mine.rows.T @ (root[:, None] * solved)) / self._regularisation
         # Q a = (lambda I + QQ')^-1 Q x: what was solved for is sqrt(w) R a.
         weighed = root[:, None] * solved
