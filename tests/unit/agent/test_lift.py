@@ -204,3 +204,11 @@ def test_predictions_use_earlier_blocks_alone() -> None:
     after = predicted_rewards(log, block)
     assert np.array_equal(before[:400], after[:400])
     assert not np.array_equal(before[400:], after[400:])
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 5, 10, 30, 99, 1000, 10**6, 1e12])
+def test_quantiles_of_students_distribution_equal_scipys(freedom: float) -> None:
+    for tail in (0.45, 0.25, 0.05, 0.025, 1e-3, 1e-6, 1e-12, 1e-20):
+        assert student_quantile(freedom, tail) == pytest.approx(
+            student.isf(tail, freedom), rel=1e-12
+        )
