@@ -10,17 +10,18 @@ affected.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding
-from numba.core import caching
+from numba.core import caching, environment
 from numba.core.codegen import JITCodeLibrary
-from numba.core.runtime import rtsys
+from numba.core.runtime import _nrt_python
 
 from tidepull._internal import compiler
 
@@ -92,23 +93,52 @@ class _KernelLocator(caching._CacheLocator):  # type: ignore[misc]
 
 
 class _LoadedLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """A kernel from disk. What other kernels are compiled with, some megabytes, is read when that is
-    asked for."""
+    """A kernel from disk. The bitcode that other kernels are compiled with, some megabytes in all,
+    stays there until one is compiled."""
+
+    read_bitcode: Callable[[], bytes]
 
     @property
     def _shared_module(self) -> Any:
-        return llvmlite.binding.parse_bitcode(self._bitcode)
+        return llvmlite.binding.parse_bitcode(self.read_bitcode())
 
 
 class _KernelFiles(caching.CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes = (_KernelLocator,)
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
-        result = super().rebuild(target_context, payload)
-        library, (_, _, (_, bitcode)) = result.library, payload[0]
-        del library._shared_module
-        library.__class__, library._bitcode = _LoadedLibrary, bitcode
+        (name, kind, (machine_code, _)), described, *rest = payload
+        # Numba takes the names of functions from the bitcode; these are the ones that it looks for.
+        target_context.codegen()._engine._defined_symbols |= {
+            described.llvm_func_name,
+            described.llvm_cpython_wrapper_name,
+            described.llvm_cfunc_wrapper_name,
+        }
+        library = name, kind, (machine_code, _no_bitcode())
+        result = super().rebuild(target_context, (library, described, *rest))
+        del result.library._shared_module
+        result.library.__class__ = _LoadedLibrary
         return result
+
+
+def _environment(module: str | None, constants: list[Any], name: str) -> Any:
+    """What a function of a kernel has in Python. Its globals serve code that calls Python alone, so
+    numba's own modules, 20 MB with what they import, are not imported for them."""
+    if (known := environment.lookup_environment(name)) is not None:
+        return known
+    made = environment.Environment(vars(sys.modules[module]) if module in sys.modules else {})
+    made.consts[:], made.env_name = constants, name
+    environment.Environment._memo[name] = made
+    return made
+
+
+environment._rebuild_env = _environment  # pickles of kernels name it
+
+
+@cache
+def _no_bitcode() -> bytes:
+    bitcode: bytes = llvmlite.binding.parse_assembly("").as_bitcode()
+    return bitcode
 
 
 class KernelIndex(caching.IndexDataCacheFile):  # type: ignore[misc]
@@ -123,6 +153,11 @@ class KernelIndex(caching.IndexDataCacheFile):  # type: ignore[misc]
             return {}
 
 
+def _bitcode(file: KernelIndex, key: Any) -> bytes:
+    (_, _, (_, bitcode)), *_ = file.load(key)
+    return bitcode  # type: ignore[no-any-return]
+
+
 class KernelCache(caching.FunctionCache):  # type: ignore[misc]
     """Numba's cache of a function, in several places: read from all, written to the first that can
     be written."""
@@ -130,12 +165,15 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
     _impl_class = _KernelFiles
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        # Of what numba does first (`target_context.refresh()`), kernels need its runtime alone; the
-        # rest is for compilers, and takes 60 MB.
-        rtsys.initialize(target_context)
+        # Of what numba does first (`target_context.refresh()`), kernels need the addresses of its
+        # runtime alone; the rest is for compilers, and takes 90 MB.
+        for name, address in _nrt_python.c_helpers.items():
+            llvmlite.binding.add_symbol(name if name[0] == "_" else f"NRT_{name}", address)
         for _ in self._each_place():
             with suppress(OSError), self._guard_against_spurious_io_errors():
                 if (data := self._load_overload(signature, target_context)) is not None:
+                    key = self._index_key(signature, target_context.codegen())
+                    data.library.read_bitcode = partial(_bitcode, self._cache_file, key)
                     return data
         return None
 
