@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from tidepull import __version__
 from tidepull.cli.console import INTERRUPTED
-from tidepull.errors import TidepullError
+from tidepull.errors import MissingExtraError, TidepullError
 
 _TABLE = {
     "Experiments": {
@@ -132,6 +132,10 @@ def run_app() -> None:
         raise
     except TidepullError as error:
         _fail(str(error), error.exit_code)
+    except ModuleNotFoundError as error:
+        if error.name != "scipy":
+            raise
+        _fail(str(MissingExtraError("the command", "experiments")), MissingExtraError.exit_code)
     except MemoryError as error:
         _fail(f"this needs more memory than there is ({error}): make it smaller", 1)
     except OSError as error:

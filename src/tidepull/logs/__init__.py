@@ -3,6 +3,13 @@ earned."""
 
 from __future__ import annotations
 
+from tidepull.errors import MissingExtraError
+
+try:
+    import scipy  # noqa: F401
+except ModuleNotFoundError:
+    raise MissingExtraError("tidepull.logs", "tables") from None
+
 from tidepull.logs.backtesting import Backtest, Estimate, backtest
 from tidepull.logs.diagnosis import Diagnosis, diagnose
 from tidepull.logs.log import Log

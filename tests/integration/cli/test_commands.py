@@ -50,6 +50,21 @@ def test_help_imports_no_numerical_library() -> None:
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
 
 
+def test_command_that_needs_scipy_names_the_extra() -> None:
+    code = (
+        "import sys; sys.modules['scipy'] = None; sys.argv = ['tidepull', 'run', 'shop', 'ucb']\n"
+        "from tidepull.cli import main; main()"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "tidepull: the command needs the extra 'experiments': pip install 'tidepull[experiments]'\n"
+    )
+
+
 def test_every_command_of_the_list_is_there_and_a_near_miss_is_named() -> None:
     for name, entry in Commands.entries.items():
         assert entry.load(name).name == name

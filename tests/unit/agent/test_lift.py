@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from tidepull.agent.lift import IN_A_BLOCK, lift_of, predicted_rewards
+from tidepull.agent.lift import IN_A_BLOCK, lift_of, predicted_rewards, student_quantile
 from tidepull.agent.log import WIDTH, DecisionLog
 from tidepull.agent.records import DecisionGroup
 

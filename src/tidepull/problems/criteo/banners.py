@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidepull._internal.files import replacing
+from tidepull._internal.system import Package
 from tidepull.errors import DataError, ParameterError, StoreError
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.datasets import cache_directory, find
@@ -151,7 +152,7 @@ def synthetic_file(dim: int) -> Path:
     """
     path = cache_directory() / f"criteo-synthetic-{SYNTHETIC_VERSION}-{dim}.npz"
     if not path.is_file():
-        # Imported here because scipy's solvers take longer to import than a problem takes to load.
+        Package("scipy", "data").require("making a synthetic Criteo file")
         from tidepull.problems.criteo.prepare import feature_rows, prepare_blocks
 
         rows = feature_rows(SYNTHETIC_ROWS, seed=SYNTHETIC_SEED)
