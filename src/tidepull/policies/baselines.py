@@ -19,7 +19,7 @@ reward that lies eight standard deviations off is not learnt from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
@@ -229,7 +229,7 @@ class Specialist(Stateful):
             | {"counts": [v.wins, v.losses]}
             for group, v in self._values.items()
         }
-        pending = {str(number): _packed(told) for number, told in self._open.items()}
+        pending = {str(number): asdict(told) for number, told in self._open.items()}
         return super().snapshot() | {"values": values, "open": pending}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -240,7 +240,7 @@ class Specialist(Stateful):
             for group, v in read(snapshot, "values").items()
         }
         self._open = {
-            int(number): _unpacked(told) for number, told in read(snapshot, "open").items()
+            int(number): Structure(**told) for number, told in read(snapshot, "open").items()
         }
 
 
@@ -255,16 +255,3 @@ def steady(context: Context, n_arms: int) -> Structure:
     seen = np.ones(1) if context.observation is None else np.append(1.0, context.observation)
     vectors = np.tile(seen, (n_arms, 1))
     return Structure(np.arange(n_arms), vectors, 0.5, np.zeros(len(seen)), np.ones(len(seen)))
-
-
-def _packed(told: Structure) -> Snapshot:
-    return {
-        "groups": np.array(told.groups), "vectors": np.array(told.vectors), "noise": told.noise, "step": told.step,
-        "mean": np.array(told.mean), "std": np.array(told.std),
-    }  # fmt: skip
-
-
-def _unpacked(kept: Snapshot) -> Structure:
-    return Structure(
-        kept["groups"], kept["vectors"], kept["noise"], kept["mean"], kept["std"], kept["step"]
-    )

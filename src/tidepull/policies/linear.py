@@ -32,7 +32,6 @@ Zhu (2019).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -290,7 +289,7 @@ class SlidingLinearUcbParameters(LinearUcbParameters):
     budgeted = "window"
     optimum = staticmethod(optimal_window)
 
-    def windowed_width(self, dim: int) -> float:
+    def width(self, dim: int, n: float) -> float:
         """beta of SW-LinUCB, times `exploration`."""
         rounds, L = float(self.window), float(self.feature_bound)
         growth = dim * math.log((1 + rounds * L**2 / self.regularisation) / self.delta)
@@ -301,24 +300,23 @@ class SlidingLinearUcbParameters(LinearUcbParameters):
 
 
 class LinearUcb(ArmIndices):
-    """Any linear models with any width beta(n)."""
+    """Any linear models with the width beta(n) of the parameters."""
 
     state = ("latest", "models", "generator")
 
     def __init__(
         self,
+        kind: str,
         models: LinearModels,
         inputs: LinearInputs,
-        *,
-        width: Callable[[float], float],
-        rng: np.random.Generator,
-        kind: str,
+        parameters: LinearUcbParameters,
+        streams: Streams,
     ) -> None:
+        self.kind = kind
         self._models = models
         self._inputs = inputs
-        self._width = width
-        self._rng = rng
-        self.kind = kind
+        self._width = partial(parameters.width, inputs.dim)
+        self._rng = streams.generator("ties")
 
     def indices(self, context: Context) -> FloatArray:
         """The index of every arm in this context."""
@@ -344,8 +342,7 @@ def linear_ucb(parameters: LinearUcbParameters, shape: ProblemShape, streams: St
     parameters.require_settled()
     inputs = LinearInputs(shape)
     models = StationaryModels(inputs.n_models, inputs.dim, parameters.regularisation)
-    width = partial(parameters.width, inputs.dim)
-    return LinearUcb(models, inputs, width=width, rng=streams.generator("ties"), kind="lin-ucb")
+    return LinearUcb("lin-ucb", models, inputs, parameters, streams)
 
 
 def discounted_linear_ucb(
@@ -359,8 +356,7 @@ def discounted_linear_ucb(
     models: LinearModels = WideDiscountedModels(*size)
     if slip or inputs.dim < WIDE:
         models = DiscountedModels(*size, slip=slip)
-    width = partial(parameters.width, inputs.dim)
-    return LinearUcb(models, inputs, width=width, rng=streams.generator("ties"), kind="d-lin-ucb")
+    return LinearUcb("d-lin-ucb", models, inputs, parameters, streams)
 
 
 def sliding_linear_ucb(
@@ -370,8 +366,4 @@ def sliding_linear_ucb(
     parameters.require_settled()
     inputs = LinearInputs(shape)
     size = inputs.n_models, inputs.dim, parameters.regularisation, int(parameters.window)
-    width = parameters.windowed_width(inputs.dim)
-    ties = streams.generator("ties")
-    return LinearUcb(
-        WindowedModels(*size), inputs, width=lambda _: width, rng=ties, kind="sw-lin-ucb"
-    )
+    return LinearUcb("sw-lin-ucb", WindowedModels(*size), inputs, parameters, streams)
