@@ -99,11 +99,16 @@ class Difference:
 
 def paired(a: Group, b: Group) -> Difference:
     """Compare on the worlds that both have played; nan where there are fewer than two."""
+    return paired_values(a.name, b.name, *common_regrets(a, b))
+
+
+def common_regrets(a: Group, b: Group) -> tuple[FloatArray, FloatArray]:
+    """The regrets of two groups on the worlds that both have played."""
     theirs = dict(zip(b.worlds, b.regrets, strict=True))
     ours = dict(zip(a.worlds, a.regrets, strict=True))
     common = [world for world in ours if world in theirs]
     first, second = (np.array([own[world] for world in common]) for own in (ours, theirs))
-    return paired_values(a.name, b.name, first, second)
+    return first, second
 
 
 def paired_values(a: str, b: str, first: FloatArray, second: FloatArray) -> Difference:

@@ -26,7 +26,7 @@ from tidepull.experiments.grid import count_settings
 from tidepull.experiments.rows import Row
 from tidepull.registry import policies
 from tidepull.reporting.frames import Frame, Group, Study
-from tidepull.reporting.stats import Panel, Score, mean_interval, panel, score
+from tidepull.reporting.stats import Panel, Score, common_regrets, paired_values, panel, score
 from tidepull.reporting.tables import Cell, Table, number
 from tidepull.types import FloatArray
 
@@ -234,36 +234,22 @@ def kinds_table(board: Board) -> Table:
     return Table("tideline-kinds", "Mean score by kind of world", ("policy", *kinds), rows)
 
 
-def ahead_table(frame: Frame, player: str = "tide") -> Table:
-    """Every world in which another policy has less regret than the player beyond noise: the 95%
+def ahead_table(frame: Frame) -> Table:
+    """Every world in which another policy has less regret than `tide` beyond noise: the 95%
     interval of their paired difference lies above 0."""
-    rows = []
+    rows, player = [], "tide"
     for study in frame.studies:
         own = study.group(player)
         if own is None or kind_of(study.problem) is None:
             continue
-        regrets = dict(zip(own.worlds, own.regrets, strict=True))
         for group in study.groups:
-            if group.name in (player, UPPER, LOWER, "oracle"):
-                continue
-            pairs = [
-                (regrets[world], regret)
-                for world, regret in zip(group.worlds, group.regrets, strict=True)
-                if world in regrets
-            ]
-            gains = np.array([mine - simple for mine, simple in pairs])
-            low, high = mean_interval(gains) if len(gains) > 1 else (np.nan, np.nan)
-            if low > 0:
-                means = np.mean(pairs, axis=0)
-                rows.append(
-                    (
-                        Cell(study.problem),
-                        Cell(group.name),
-                        number(float(means[1]), 1),
-                        number(float(means[0]), 1),
-                        Cell(f"{float(low):.1f} to {float(high):.1f}"),
-                    )
-                )
+            mine, theirs = common_regrets(own, group)
+            difference = paired_values(player, group.name, mine, theirs)
+            if difference.low > 0 and group.name not in (player, UPPER, LOWER, "oracle"):
+                names = Cell(study.problem), Cell(group.name)
+                means = number(float(theirs.mean()), 1), number(float(mine.mean()), 1)
+                apart = Cell(f"{difference.low:.1f} to {difference.high:.1f}")
+                rows.append((*names, *means, apart))
     columns = ("world", "policy", "its regret", f"{player}'s", "difference, 95%")
     title = f"Where another policy is ahead of {player}"
     return Table("tideline-ahead", title, columns, tuple(rows))

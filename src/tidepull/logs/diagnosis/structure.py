@@ -93,11 +93,6 @@ class TimeStructure:
     over_time: FloatArray
 
     @property
-    def kind(self) -> str:
-        """The kind with most weight."""
-        return max(self.weights, key=lambda kind: self.weights[kind])
-
-    @property
     def kind_of_change(self) -> str:
         """The kind with most weight, if something changes."""
         return max(
