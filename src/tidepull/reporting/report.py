@@ -154,7 +154,7 @@ class ChartPart:
 
 
 def render(
-    frame: Frame, suites: Sequence[ExaminedSuite], title: str, front: Iterable[str] = ()
+    frame: Frame, suites: Sequence[Mapping[str, Any]], title: str, front: Iterable[str] = ()
 ) -> str:
     """The page as text.
 
@@ -163,7 +163,7 @@ def render(
     frame
         What the stores hold.
     suites
-        Its studies, examined.
+        What the page shows of each suite.
     title
         Heading of the page.
     front
@@ -174,11 +174,7 @@ def render(
     str
         One HTML document with its style, script and data inside.
     """
-    shown = [_suite(suite) for suite in suites]
-    parts = [
-        *(part for s in shown for one in s["studies"] for part in (*one["parts"], *one["details"])),
-        *(part for s in shown for part in s["scores"]),
-    ]
+    parts = (part for suite in suites for part in _parts(suite))
     charts = {part.id: part.chart for part in parts if isinstance(part, ChartPart)}
     return render_page(
         "report.html",
@@ -188,7 +184,7 @@ def render(
         cpu_time=duration(frame.cpu_seconds),
         gaps=_gaps(frame.gaps),
         front=front,
-        suites=shown,
+        suites=suites,
         halving=halving_table(frame.studies),
         provenance=list(provenance(frame)),
     )
@@ -203,6 +199,14 @@ def _gaps(gaps: Gaps) -> dict[str, str]:
     more = f"\n… and {len(lines) - _MOST_NAMED:,} more" if len(lines) > _MOST_NAMED else ""
     counts = ", ".join(f"{len(ids):,} {what}" for what, ids in kinds if ids)
     return {"counts": counts, "lines": "\n".join(lines[:_MOST_NAMED]) + more}
+
+
+def _parts(shown: Mapping[str, Any]) -> Iterator[Table | ChartPart]:
+    """All tables and charts of a suite, in the order of the page."""
+    yield shown["results"]
+    for one in shown["studies"]:
+        yield from (*one["parts"], *one["details"])
+    yield from shown["scores"]
 
 
 def _suite(suite: ExaminedSuite) -> dict[str, Any]:
@@ -295,9 +299,9 @@ def build_report(
     frame = load_frame(stores)
     suites = examine(frame, on_study=on_study)
     title = "tidepull: " + (", ".join(suite.name or "trials" for suite in suites) or "no results")
-    page = out / "index.html"
-    write_whole(page, render(frame, suites, title, front(frame) if front else ()).encode())
-    tables = [path for suite in suites for path in write_tables(suite, out / "tables")]
+    page, shown = out / "index.html", [_suite(suite) for suite in suites]
+    write_whole(page, render(frame, shown, title, front(frame) if front else ()).encode())
+    tables = [path for suite in shown for path in write_tables(suite, out / "tables")]
     summary = out / "tables" / "summary.csv"
     rows = [row for study in frame.studies for group in study.groups for row in group.rows]
     if rows:
@@ -307,30 +311,15 @@ def build_report(
     return ReportFiles(page, tuple(figures), tuple(tables), frame, tuple(suites))
 
 
-def write_tables(suite: ExaminedSuite, folder: Path) -> list[Path]:
+def write_tables(shown: Mapping[str, Any], folder: Path) -> list[Path]:
     """Every table of a suite as Markdown, CSV and LaTeX."""
     written = []
-    for table in suite_tables(suite):
-        for ending, text in ((".md", to_markdown), (".csv", to_csv), (".tex", to_latex)):
-            written.append(folder / f"{table.name}{ending}")
-            write_whole(written[-1], text(table).encode())
+    for table in _parts(shown):
+        if isinstance(table, Table):
+            for ending, text in ((".md", to_markdown), (".csv", to_csv), (".tex", to_latex)):
+                written.append(folder / f"{table.name}{ending}")
+                write_whole(written[-1], text(table).encode())
     return written
-
-
-def suite_tables(suite: ExaminedSuite) -> Iterator[Table]:
-    """The tables of a suite, in the order of the page."""
-    yield result_tables.results_table(suite.name, [examined.study for examined in suite.studies])
-    if scores := result_tables.scores_table(suite.name, suite.panels):
-        yield scores
-    for examined in suite.studies:
-        yield result_tables.details_table(examined.study, examined.random, examined.traces)
-        yield result_tables.pairs_table(examined.study)
-        if recovery := result_tables.recovery_table(examined.study, examined.traces):
-            yield recovery
-        for group in believers(examined.study):
-            yield beliefs_table(examined.study, group)
-        if examined.sensitivities:
-            yield result_tables.sensitivity_table(examined.study, examined.sensitivities)
 
 
 def draw_figures(suite: ExaminedSuite, folder: Path, formats: Sequence[str]) -> list[Path]:
