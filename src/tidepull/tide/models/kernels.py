@@ -457,14 +457,27 @@ def _bold(
 
 
 @inlined
+def _narrow(leverages: FloatArray, narrowest: float, forgets: bool, factors: FloatArray) -> None:
+    """`NoisePrior.narrow`; factors may lie where leverages do."""
+    if forgets or narrowest == 1.0:
+        _bold(leverages, narrowest, 1.0, 1.0, factors)
+        return
+    best = leverages[0]
+    for k in range(1, leverages.shape[0]):
+        best = min(best, leverages[k])
+    for k in range(leverages.shape[0]):
+        factors[k] = min(narrowest * math.sqrt(leverages[k] / best), 1.0)
+
+
+@inlined
 def _narrowed(
-    won: FloatArray, lost: FloatArray, narrowest: float, plays: float, factors: FloatArray
+    won: FloatArray, lost: FloatArray, narrowest: float, forgets: bool, factors: FloatArray
 ) -> None:
     """`NoisePrior.beta`: counts become the parameters of Beta distributions."""
     for k in range(won.shape[0]):
         won[k], lost[k] = max(won[k], 0.0), max(lost[k], 0.0)
         factors[k] = 1 / (1 + won[k] + lost[k])
-    _bold(factors, narrowest, 1.0, plays, factors)
+    _narrow(factors, narrowest, forgets, factors)
     for k in range(won.shape[0]):
         square = factors[k] * factors[k]
         won[k], lost[k] = 1 + won[k] / square, 1 + lost[k] / square
@@ -495,14 +508,14 @@ def prospects(
     factors = np.empty(first.shape[1])
     for i in range(slots.shape[0]):
         m = slots[i]
-        plays = 1.0 if bank.discount[m] < 1 else 2.0  # who forgets cannot be misled for long
+        forgets = bank.discount[m] < 1
         if binary and bank.dim[m] == 1:
             _counts(bank, m, t, notes, first[i], second[i], tau)
-            _narrowed(first[i], second[i], widths[3], plays, factors)
+            _narrowed(first[i], second[i], widths[3], forgets, factors)
             continue
         _outlook(bank, m, t, notes, each, X, first[i], second[i], tau, phi, z, U)
         if not bank.contextual[m]:
-            _bold(second[i], widths[3], 1.0, plays, factors)
+            _narrow(second[i], widths[3], forgets, factors)
         else:
             _bold(second[i], widths[0], max(widths[0], widths[1]), widths[2], factors)
         for k in range(factors.shape[0]):

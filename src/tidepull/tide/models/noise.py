@@ -7,14 +7,15 @@ n the mean of these. Draws with a part of the posterior's standard deviation sav
 for arms that share in what is learnt: one that looked bad early may never be played again, and then
 a part of the width will not bring it back. So the factor on the standard deviation is
 
-    k_k = sqrt(c log(1 + n / 4) / n_k), at least 1/2 (with contexts 1/4) and at most B
+    k_k = sqrt(c log(1 + n / 4) / n_k), at least 1/4 and at most 2        with contexts
+    k_k = sqrt(log(1 + n / 4) / n_k),   at least 1/2 and at most 1        for models that forget
+    k_k = 1/2 sqrt(n_max / n_k),        at most 1                         for all others
 
-Draws are narrower than the posterior only for arms that are *known*: those whose n_k is at least c
-log(1 + n / 4). `docs/tide.md` says why this is consistent. With contexts B = 2 (the prior's width
-may be wrong, too), and c = 1/2, since contexts that vary try weights out by themselves (c = 1 where
-arms have weights of their own on an observation: each has to be found by itself). Without contexts
-B = 1, and c = 2, or 1 for models that forget, which cannot be misled for longer than they
-remember.
+With contexts c = 1/2, since contexts that vary try weights out by themselves (c = 1 where arms have
+weights of their own on an observation: each has to be found by itself), and the prior's width may
+be wrong, too. Who forgets cannot be misled for longer than he remembers. All others keep the width
+of the posterior for every arm that has less than a quarter of the rewards n_max of the best known
+arm: what is saved is saved among arms that are known alike. `docs/tide.md` says why.
 """
 
 from __future__ import annotations
@@ -41,6 +42,16 @@ def draw_scale(
     known = np.mean(1.0 / leverages, axis=-1, keepdims=True)
     logs = np.reshape([plays * math.log1p(n / 4) for n in known.ravel().tolist()], known.shape)
     return np.asarray(np.clip(np.sqrt(logs * leverages), least, most))
+
+
+def lasting_scale(leverages: FloatArray, narrowest: float) -> FloatArray:
+    """The factor of every arm under a model that neither forgets nor sees a context.
+
+    >>> lasting_scale(1 / np.array([400.0, 225.0, 100.0, 7.0]), 0.5).round(2).tolist()
+    [0.5, 0.67, 1.0, 1.0]
+    """
+    best = np.min(leverages, axis=-1, keepdims=True)
+    return np.asarray(np.minimum(narrowest * np.sqrt(leverages / best), 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +105,9 @@ class NoisePrior:
         remembers."""
         if self.narrowest == 1.0:
             return 1.0
-        return draw_scale(leverages, least=self.narrowest, most=1.0, plays=1.0 if forgets else 2.0)
+        if not forgets:
+            return lasting_scale(leverages, self.narrowest)
+        return draw_scale(leverages, least=self.narrowest, most=1.0)
 
     def beta(
         self, won: FloatArray, lost: FloatArray, *, forgets: bool

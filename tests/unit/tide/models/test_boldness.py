@@ -3,15 +3,18 @@ known."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from tidepull.tide.models import kernels
 from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Layout
 from tidepull.tide.models.filters import Blocks
 from tidepull.tide.models.linear import discounted, stationary
-from tidepull.tide.models.noise import NoisePrior, draw_scale
+from tidepull.tide.models.noise import NoisePrior, draw_scale, lasting_scale
 from tidepull.tide.models.notes import blank
 from tidepull.tide.models.spec import Spec
 from tidepull.types import FloatArray
@@ -61,19 +64,30 @@ def test_boldness_asks_for_half_of_that_when_arms_need_half_the_plays() -> None:
 
 @pytest.mark.parametrize("together", [False, True], ids=["one by one", "many at once"])
 @pytest.mark.parametrize(
-    ("hypothesis", "plays"),
-    [(stationary(False), 2.0), (discounted(0.999), 1.0)],
+    ("hypothesis", "plays", "scale"),
+    [
+        (stationary(False), (80, 30, 1), lasting_scale),
+        (
+            discounted(0.999),
+            (80, 7, 1),
+            lambda known, least: draw_scale(known, least=least, most=1),
+        ),
+    ],
     ids=["for ever", "forgets"],
 )
 @pytest.mark.parametrize("narrowest", [0.5, 1.0], ids=["narrow", "as they are"])
 def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_the_posterior(
-    hypothesis: Spec, plays: float, narrowest: float, together: bool
+    hypothesis: Spec,
+    plays: tuple[int, ...],
+    scale: Callable[[FloatArray, float], FloatArray],
+    narrowest: float,
+    together: bool,
 ) -> None:
     spec = hypothesis
     bank = ModelBank(Layout(N_ARMS, 1, False), [[spec]], NoisePrior(narrowest=narrowest))
     bank.assign(0, spec)
     rng, t = np.random.default_rng(1), 0
-    for arm, count in enumerate((80, 7, 1)):
+    for arm, count in enumerate(plays):
         for _ in range(count):
             bank.observe(
                 blank(t, N_ARMS), arm, np.ones(1), arm + 0.3 * rng.standard_normal(), False
@@ -87,7 +101,7 @@ def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_th
     )
     _, leverages = bank.outlook(0, moment, X)
     noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)
-    factor = draw_scale(leverages, least=narrowest, most=1.0, plays=plays)
+    factor = scale(leverages, narrowest)
     np.testing.assert_allclose(draws.std(axis=0) / np.sqrt(noise * leverages), factor, rtol=0.05)
     assert factor[2] == 1.0
     assert narrowest == 1.0 or 0.5 < factor[1] < 0.9, "where the number of plays makes a difference"
@@ -113,6 +127,28 @@ def test_hidden_states_draw_as_those_that_forget() -> None:
     np.testing.assert_array_equal(found, alike)
 
 
+def test_an_arm_far_behind_the_leader_is_drawn_as_widely_as_the_posterior() -> None:
+    np.testing.assert_array_equal(
+        lasting_scale(1 / np.array([400.0, 100.0, 3.0]), 0.5), [0.5, 1, 1]
+    )
+    np.testing.assert_array_equal(lasting_scale(np.full(3, 0.1), 0.5), 0.5)
+
+
+def test_a_good_arm_with_bad_luck_is_asked_as_often_as_posterior_sampling_asks() -> None:
+    spec = stationary(False)
+    bank = ModelBank(Layout(2, 1, False), [[spec]], NoisePrior(narrowest=0.5))
+    bank.assign(0, spec)
+    rewards = [(0, t % 5 < 2) for t in range(4000)] + [(1, t % 6 == 0) for t in range(36)]
+    for t, (arm, success) in enumerate(rewards):
+        bank.observe(blank(t, 2), arm, np.ones(1), 1.0 if success else -1.0, True)
+    draws = bank.draws(
+        {0: 200_000}, blank(5000, 2), np.ones((2, 1)), True, np.random.default_rng(1)
+    )
+    asked = float(np.mean(draws[:, 1] > draws[:, 0]))
+    assert asked == pytest.approx(stats.beta(1 + 6, 1 + 30).sf(0.4), rel=0.2)
+    assert asked > 0.001, "at half the width it would be asked once in a million rounds"
+
+
 def test_beta_draws_are_half_as_wide_for_known_arms_when_draws_are_narrow() -> None:
     won, lost = np.array([300.0, 100.0, 1.0]), np.array([100.0, 100.0, 0.0])
     rng = np.random.default_rng(2)
@@ -122,7 +158,7 @@ def test_beta_draws_are_half_as_wide_for_known_arms_when_draws_are_narrow() -> N
         )
         for least in (1.0, 0.5)
     )
-    np.testing.assert_allclose(narrow / wide, [0.5, 0.5, 1.0], rtol=0.03)
+    np.testing.assert_allclose(narrow / wide, [0.5, 0.71, 1.0], rtol=0.03)
 
 
 @pytest.mark.parametrize("narrowest", [0.5, 1.0])
