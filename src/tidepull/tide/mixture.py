@@ -70,29 +70,15 @@ class Mixture(Stateful):
         self.log_weights = _log(self.prior)
         self.evidence = 0.0
 
-    def pick(self, rng: np.random.Generator, explore: float, resting: IntArray) -> int:
-        """A model by its weight; with the chance `explore` by its weight within a family drawn
-        uniformly. Slots that are `resting` cannot be asked now."""
-        if rng.random() >= explore:
-            return int(weights.pick(self.log_weights, resting, rng.random()))
-        chances = self._within_random_family(rng)
-        if len(resting):
-            chances[resting] = 0.0
-            if not chances.any():
-                chances = np.exp(self.log_weights)
-                chances[resting] = 0.0
-        m = int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))
-        return min(m, int(np.flatnonzero(chances)[-1]))
-
     def picks(
         self, rng: np.random.Generator, explore: float, resting: IntArray, count: int
     ) -> dict[int, int]:
-        """`pick` so many times: how often each model came out."""
+        """How often each model comes out of so many draws by weight; with the chance `explore` by
+        its weight within a family drawn uniformly. Slots that are `resting` cannot be asked now."""
         explored = int(rng.binomial(count, explore))
-        found = [self.pick(rng, 1.0, resting) for _ in range(explored)]
         chances = np.exp(self.log_weights)
-        if len(resting):
-            chances[resting] = 0.0
+        chances[resting] = 0.0
+        found = [self._of_a_random_family(rng, resting, chances) for _ in range(explored)]
         sums = chances.cumsum()
         drawn = sums.searchsorted(rng.random(count - explored) * sums[-1], side="right").tolist()
         if drawn and max(drawn) == len(chances):  # the sum itself, by rounding
@@ -117,11 +103,17 @@ class Mixture(Stateful):
                 raise ValueError(f"weights that do not add up to 1 in '{name}'")
         super().restore(snapshot)
 
-    def _within_random_family(self, rng: np.random.Generator) -> FloatArray:
+    def _of_a_random_family(
+        self, rng: np.random.Generator, resting: IntArray, chances: FloatArray
+    ) -> int:
         family = int(rng.integers(len(self.families)))
         log_weights = np.where(self._family_of == family, self.log_weights, -np.inf)
+        log_weights[resting] = -np.inf
         top = log_weights.max()
-        return np.exp(self.log_weights if top == -np.inf else log_weights - top)
+        if top > -np.inf:
+            chances = np.exp(log_weights - top)
+        m = int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))
+        return min(m, int(np.flatnonzero(chances)[-1]))
 
 
 def _log(weights: FloatArray) -> FloatArray:

@@ -191,17 +191,7 @@ class Patterns:
 
     def choose(self, context: Context) -> int:
         """Draw a model, draw its weights, play the best available arm."""
-        raw, X, noted = self._opened(context)
-        if self._trial is not None and self._trial.decides(self._rng):
-            draws = self._trial.filter.draw(noted.t, X, self._scale.units.binary, self._rng)
-            self._trial.decided(noted.t, ITSELF)
-        else:
-            draws = self._mixed(noted, X)
-            if self._trial is not None:
-                self._trial.decided(noted.t, OTHERS)
-        if context.available is not None:
-            draws = np.where(context.available, draws, -np.inf)
-        return self._decided(noted, raw, int(np.argmax(draws)))
+        return self.choose_by(context, 1, lambda shares: int(np.argmax(shares)))
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
         """Shares by so many draws of a model and its weights."""
@@ -212,10 +202,9 @@ class Patterns:
     def shares(self, context: Context, draws: int) -> FloatArray:
         """Begin a round: the share of draws in which each arm is best; `commit` ends it."""
         raw, X, noted = self._opened(context)
-        resting, trial = self._resting(), self._trial
+        trial = self._trial
         own = 0 if trial is None else trial.votes(draws, self._rng)
-        found = self._mixture.picks(self._rng, self._explore(noted), resting, draws - own)
-        scores = self._draws(found, self._standard(noted), X)
+        scores = self._draws(noted, X, draws - own)
         if trial is not None and own:
             binary = self._scale.units.binary
             more = [trial.filter.draw(noted.t, X, binary, self._rng) for _ in range(own)]
@@ -261,45 +250,24 @@ class Patterns:
     def _explore(self, noted: Moment) -> float:
         return min(0.05, self.parameters.exploration / (noted.t + 1))
 
-    def _mixed(self, noted: Moment, X: FloatArray) -> FloatArray:
-        """A draw of the slot that decides; with observations around the average of `_N_AVERAGED` slots
-        drawn by weight, of which it is one."""
-        rng, explore, resting = self._rng, self._explore(noted), self._resting()
-        now = self._standard(noted)
-        if not self._averages or rng.random() < explore:
-            return self._draw(
-                self._mixture.pick(rng, 1.0 if self._averages else explore, resting), now, X
-            )
-        found = self._mixture.picks(rng, 0.0, resting, _N_AVERAGED)
-        asked = [m for m, count in found.items() for _ in range(count)]
-        m = asked[int(rng.integers(_N_AVERAGED))]
-        if m >= self._bank.size:
-            return self._draw(m, now, X)
-        inside = {slot: count for slot, count in found.items() if slot < self._bank.size}
-        drawn: FloatArray = self._bank.draws(
-            {m: 1}, now, X, self._scale.units.binary, rng, about=inside
-        )[0]
-        return drawn
-
-    def _draw(self, m: int, now: Moment, X: FloatArray) -> FloatArray:
-        """One draw of every arm's expected reward under slot m; rewards in `now` are
-        standardised."""
-        binary = self._scale.units.binary
-        if m >= self._bank.size:
-            return self._drawn_beside(m - self._bank.size, now.t, X, binary)
-        return self._bank.draw(m, now, X, binary, self._rng)
-
-    def _draws(self, found: dict[int, int], now: Moment, X: FloatArray) -> FloatArray:
-        """So many of them under each slot, in the order of slots, one a row."""
-        size, binary = self._bank.size, self._scale.units.binary
-        inside = {m: count for m, count in found.items() if m < size}
-        beside = [m for m, count in found.items() if m >= size for _ in range(count)]
-        about = inside if self._averages else None
-        drawn = [self._bank.draws(inside, now, X, binary, self._rng, about=about)] if inside else []
-        drawn += [self._draw(m, now, X)[None] for m in beside]
-        if not drawn:
-            return np.empty((0, self._n_arms))
-        return drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
+    def _draws(self, noted: Moment, X: FloatArray, count: int) -> FloatArray:
+        """So many draws of every arm's expected reward, one a row, each of a slot drawn by weight;
+        with observations around the average of these and others, at least `_N_AVERAGED` slots."""
+        rng, resting, size = self._rng, self._resting(), self._bank.size
+        now, binary = self._standard(noted), self._scale.units.binary
+        found, about = self._mixture.picks(rng, self._explore(noted), resting, count), None
+        inside = {m: n for m, n in found.items() if m < size}
+        if self._averages:
+            more = self._mixture.picks(rng, 0.0, resting, max(_N_AVERAGED - count, 0))
+            slots = sorted({*inside, *(m for m in more if m < size)})
+            about = {m: found.get(m, 0) + more.get(m, 0) for m in slots}
+        drawn = [self._bank.draws(inside, now, X, binary, rng, about=about)] if inside else []
+        drawn += [
+            self._drawn_beside(m - size, noted.t, X, binary)[None]
+            for m, n in found.items()
+            for _ in range(n if m >= size else 0)
+        ]
+        return np.concatenate([np.empty((0, self._n_arms)), *drawn])
 
     def _decided(self, noted: Moment, raw: FloatArray, arm: int) -> int:
         """The arm of the round that began is known."""

@@ -33,8 +33,14 @@ class Given:
     def __init__(self, *numbers: float, family: int = 0) -> None:
         self._numbers, self._family = list(numbers), family
 
-    def random(self) -> float:
-        return self._numbers.pop(0)
+    def random(self, size: int | None = None) -> Any:
+        return (
+            self._numbers.pop(0) if size is None else np.array([self.random() for _ in range(size)])
+        )
+
+    def binomial(self, n: int, chance: float) -> int:
+        assert n == 1
+        return int(self._numbers.pop(0) < chance)
 
     def integers(self, n: int) -> int:
         assert n == 2
@@ -45,7 +51,9 @@ def pick(
     of: Mixture, *numbers: float, explore: float = 0.05, family: int = 0, resting: int | None = None
 ) -> int:
     rng: Any = Given(*numbers, family=family)
-    return of.pick(rng, explore, np.array([] if resting is None else [resting], np.int64))
+    resting_now = np.array([] if resting is None else [resting], np.int64)
+    (found,) = of.picks(rng, explore, resting_now, 1)
+    return found
 
 
 def test_mixture_picks_by_weight() -> None:

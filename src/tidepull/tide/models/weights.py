@@ -1,5 +1,5 @@
-"""The arithmetic of the mixture's weights as compiled kernels: Bayes' rule with fixed share, who is
-asked, and which arm is best in how many draws."""
+"""The arithmetic of the mixture's weights as compiled kernels: Bayes' rule with fixed share, and
+which arm is best in how many draws."""
 
 from __future__ import annotations
 
@@ -33,27 +33,6 @@ def fill_in(log_weights: FloatArray, scores: FloatArray) -> None:
     for m in range(scores.shape[0]):
         if math.isnan(scores[m]):
             scores[m] = together
-
-
-@compiled
-def pick(log_weights: FloatArray, resting: IntArray, place: float) -> int:
-    """The first model up to which more than a share `place` (from 0 to 1) of the weight of all
-    that do not rest lies."""
-    weights = np.empty_like(log_weights)
-    for m in range(weights.shape[0]):
-        weights[m] = math.exp(log_weights[m])
-    weights[resting] = 0.0
-    total, last = 0.0, 0
-    for m in range(weights.shape[0]):
-        total += weights[m]
-        if weights[m] > 0.0:
-            last = m
-    below = 0.0
-    for m in range(last):
-        below += weights[m]
-        if below > place * total:
-            return m
-    return last
 
 
 @compiled
