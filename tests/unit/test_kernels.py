@@ -153,9 +153,7 @@ def test_digest_knows_only_what_is_imported(tmp_path: Path) -> None:
 
 def test_kernels_of_the_encoders_know_the_file_of_their_vectors() -> None:
     root = Path(kernels.__file__).parents[1]
-    files = [
-        (root / "encoders" / f"{name}.py").resolve() for name in ("kernels", "lowering", "simd")
-    ]
+    files = [(root / "encoders" / f"{name}.py").resolve() for name in ("kernels", "simd")]
     for file, imported in pairwise(files):
         assert imported in kernels._imported(file, root.resolve())
 
