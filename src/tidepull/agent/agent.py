@@ -958,7 +958,13 @@ class Agent:
             The gain. `low` to `high` is a confidence sequence, which stays valid however often it
             is looked at, `fixed_low` to `fixed_high` an interval for a single planned look;
             `print` shows it in words.
+
+        Raises
+        ------
+        ParameterError
+            If `level` does not lie between 0 and 1.
         """
+        _require_level(level)
         moment = None if since is None else self._commands.clock.read(since)
         return self._look(lambda insight: insight.lift(moment, level, outcome))
 
@@ -1067,6 +1073,7 @@ class Agent:
         >>> print(agent.shadows()[0])
         bernoulli-ts: no decisions with a reward yet.
         """
+        _require_level(level)
         commands, reports = self._commands, list[ShadowReport]()
         given = plain_settings(
             {"shadow": shadowed(self.settings) if candidates is None else candidates}
@@ -1490,6 +1497,11 @@ def follow_settings(agent: Agent, given: Mapping[str, Any], *, retire_missing: b
             changes["context"] = {**stored, **fields}
     if agent._commands.settings_change(changes)[0]:
         agent.change(**changes)
+
+
+def _require_level(level: object) -> None:
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise ParameterError(f"level must lie between 0 and 1, such as 0.95, got {level!r}")
 
 
 def _release_dropped(ledger: Ledger, owner: int) -> None:

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from tidepull import Agent
 from tidepull.agent.lift import IN_A_BLOCK, lift_of, predicted_rewards, student_quantile
 from tidepull.agent.log import WIDTH, DecisionLog
 from tidepull.agent.records import DecisionGroup
+from tidepull.errors import ParameterError
 
 
 def log_of(
@@ -212,3 +214,11 @@ def test_quantiles_of_students_distribution_equal_scipys(freedom: float) -> None
         assert student_quantile(freedom, tail) == pytest.approx(
             student.isf(tail, freedom), rel=1e-12
         )
+
+
+@pytest.mark.parametrize("level", [0, 1, 1.5, -0.1, float("nan"), True, "0.9"])
+def test_level_of_an_interval_lies_between_0_and_1(level: Any) -> None:
+    agent = Agent.memory(arms=["a", "b"], context={}, policy="bernoulli-ts")
+    for ask in (agent.lift, agent.shadows):
+        with pytest.raises(ParameterError, match="level must lie between 0 and 1, such as 0.95"):
+            ask(level=level)
