@@ -158,9 +158,9 @@ def keep(store: Store, folder: Path) -> tuple[int, int]:
 
 
 def _curves(studies: Sequence[Study]) -> dict[str, TrialSummary]:
-    """Of every trial that the page shows; of searches only totals are shown."""
+    """Of every trial that the page shows or judges; of searches only totals are shown."""
     curves: dict[str, TrialSummary] = {}
-    for study in (*combined(studies), *explorations(studies)):
+    for study in (*combined(studies), *judged_studies(studies), *explorations(studies)):
         random = random_regret(study)
         for group in study.groups:
             if any(row.suite and row.hash not in curves for row in group.rows):

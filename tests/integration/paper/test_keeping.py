@@ -180,6 +180,31 @@ def test_only_reported_trials_have_curves_and_they_are_thinned_regret(
     assert curves[rows[0].hash].late == pytest.approx(trial.regret[-1] - trial.regret[-16])
 
 
+AUTHORS = """
+name = "paper-authors"
+seeds = "0-1"
+problem_seed = 0
+horizon = 4096
+[[problems]]
+id = "authors-world"
+name = "rotating-vector-2048-authors"
+parameters = { row = "rotating-vector-2048" }
+[[policies]]
+name = "random"
+[[policies]]
+name = "nlps-best"
+id = "sw-lin-ucb"
+parameters = { window = 20 }
+"""
+
+
+def test_trials_in_the_authors_world_that_claims_look_at_keep_their_curves(tmp_path: Path) -> None:
+    keep(fill(tmp_path / "store", AUTHORS), tmp_path / "kept")
+    assert len(read_curves(tmp_path / "kept")) == 2 * 2
+    page = pages(archived_frame(tmp_path / "kept"), tmp_path, read_curves(tmp_path / "kept"))
+    assert "rotating-vector-2048" in page
+
+
 def test_writing_again_changes_no_byte(store: Path, kept: Path) -> None:
     before = {file.name: file.read_bytes() for file in kept.iterdir()}
     keep(Store.open(store), kept)
