@@ -89,21 +89,23 @@ def server(folder: str, pipe: Any, bare: bool) -> None:
     import uvicorn
 
     from tidepull.service.connections import Connections
-    from tidepull.service.server import Server
+    from tidepull.service.server import Server, make_server
 
     spent = Spent()
-    app = bare_app(Path(folder), spent) if bare else real_app(folder, spent)
-    config = uvicorn.Config(
-        app,
-        host="127.0.0.1",
-        port=0,
-        http=Connections(1000).make,  # type: ignore[arg-type]
-        log_config=None,
-        access_log=False,
-        ws="none",
-        proxy_headers=False,
-    )
-    running = Server(config, pipe.send, None if bare else app.service)
+    if bare:
+        config = uvicorn.Config(
+            bare_app(Path(folder), spent),
+            host="127.0.0.1",
+            port=0,
+            http=Connections(1000).make,  # type: ignore[arg-type]
+            log_config=None,
+            access_log=False,
+            ws="none",
+            proxy_headers=False,
+        )
+        running = Server(config, pipe.send)
+    else:
+        running = make_server(real_app(folder, spent), "127.0.0.1", 0, pipe.send)
 
     def answer() -> None:
         while True:
