@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +186,18 @@ def test_kernels_of_a_level_serve_a_processor_without_its_own(
     (tmp_path / compiler.mark("x86-64-v3")).touch()
     assert compiler.is_warm()
     assert os.environ["NUMBA_CPU_NAME"] == "x86-64-v3"
+
+
+def test_waiting_for_the_compiler_ends_when_a_service_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forever = threading.Thread(target=threading.Event().wait, daemon=True)
+    forever.start()
+    monkeypatch.setattr(compiler, "_ready", threading.Event())
+    monkeypatch.setattr(compiler, "_DISABLED", False)
+    monkeypatch.setattr(compiler, "is_warm", lambda: False)
+    monkeypatch.setattr(compiler, "_start", lambda: forever)
+    monkeypatch.setattr(compiler._permission, "given", False)
+    answers = iter([False, True])
+    assert compiler.wait(stopping=lambda: next(answers))
+    assert list(answers) == []

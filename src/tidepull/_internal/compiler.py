@@ -102,8 +102,11 @@ def is_cold() -> bool:
     return not is_warm() if _thread is None else _began_cold
 
 
-def wait(announce: Callable[[], None] = lambda: None) -> bool:
-    """Wait until kernels run compiled; whether they had to be compiled, which is announced."""
+def wait(
+    announce: Callable[[], None] = lambda: None, stopping: Callable[[], bool] = lambda: False
+) -> bool:
+    """Wait until kernels run compiled, or `stopping` says to give up; whether they had to be
+    compiled, which is announced."""
     if _ready.is_set() or _permission.given or _DISABLED:
         return False
     cold = not is_warm()
@@ -113,6 +116,8 @@ def wait(announce: Callable[[], None] = lambda: None) -> bool:
         announce()
     began, shows = time.monotonic(), cold and sys.stderr.isatty()
     while not _ready.wait(0.2):
+        if stopping():
+            return cold
         if not thread.is_alive():
             raise RuntimeError("kernels could not be compiled or loaded; the log says why")
         if shows:

@@ -274,9 +274,12 @@ class Hosting:
         return await asyncio.get_running_loop().run_in_executor(self.executor, work)
 
 
-def load_kernels() -> None:
-    """Load what agents with the default policy need; wait for the compiler if need be."""
-    compiler.wait()
+def load_kernels(stopping: Callable[[], bool]) -> None:
+    """Load what agents with the default policy need; wait for the compiler if need be, unless the
+    service is stopping."""
+    compiler.wait(stopping=stopping)
+    if stopping():
+        return
     with ServedAgent.memory(arms=["a", "b"], context={"x": float}, seed=0) as agent:
         for n in range(20):
             agent.reward(agent.choose({}).id, float(n % 2))

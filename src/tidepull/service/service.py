@@ -116,7 +116,7 @@ class Service:
         from then on is left out of garbage collections, which hold all threads for 20 to 50 ms
         otherwise."""
         if self.warm:
-            await self.hosting.in_thread(load_kernels)
+            await self.hosting.in_thread(partial(load_kernels, lambda: self.status == "stopping"))
         for done, name in enumerate(names):
             self.opening = (done, len(names))
             with suppress(TidepullError, HttpError):
