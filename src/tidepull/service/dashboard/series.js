@@ -35,14 +35,26 @@ function together(lines, fewest = 1) {
     const rewarded = sum(paid.map((one) => one.rewarded[n]));
     const mean = rewarded >= fewest ? sum(paid.map((one) => one.mean[n] * one.rewarded[n])) / rewarded : null;
     const squares = sum(paid.map((one) => spread(one, n) + one.rewarded[n] * (one.mean[n] - mean) ** 2));
-    const half = mean != null && rewarded > 1 ? 1.96 * Math.sqrt(squares / (rewarded - 1) / rewarded) : null;
+    const [low, high] = mean != null && rewarded > 1 ? interval(mean, squares, rewarded) : [null, null];
     line.decisions.push(sum(lines.map((one) => one.decisions[n])));
     line.rewarded.push(rewarded);
     line.mean.push(mean);
-    line.low.push(half == null ? null : mean - half);
-    line.high.push(half == null ? null : mean + half);
+    line.low.push(low);
+    line.high.push(high);
   }
   return line;
+}
+
+/** The 95% interval of a mean: Wilson's where all rewards are 0 or 1, which stays between them. */
+function interval(mean, squares, n) {
+  const z = 1.96, binary = mean * (1 - mean);
+  if (binary >= 0 && Math.abs(squares / n - binary) < 1e-6) {
+    const centre = (mean + (z * z) / (2 * n)) / (1 + (z * z) / n);
+    const half = (z * Math.sqrt(binary / n + (z * z) / (4 * n * n))) / (1 + (z * z) / n);
+    return [Math.max(0, centre - half), Math.min(1, centre + half)];
+  }
+  const half = z * Math.sqrt(squares / (n - 1) / n);
+  return [mean - half, mean + half];
 }
 
 /** The sum of squares around a bin's mean, from the width of its interval. */
