@@ -19,7 +19,7 @@ from tidepull.cli.console import json_object, print_json, print_table, replace_f
 from tidepull.errors import InputError
 
 agent_app = Typer(
-    help="Look at an agent: what it believes, gained and did.",
+    help="Inspect an agent: its report, gain, decisions and ledger.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -30,8 +30,8 @@ def _require_yes(context: Context, given: bool) -> None:
         raise InputError(f"{context.info_name} deletes data for good: say --yes")
 
 
-JSON = Option(False, "--json", help="Only JSON on stdout.")
-TO = Argument(metavar="TO", help="The file to write; its ending says the format.")
+JSON = Option(False, "--json", help="Print only JSON.")
+TO = Argument(metavar="TO", help="File to write; its suffix sets the format.")
 YES = Option(
     False, "--yes", callback=_require_yes, help="Skip confirmation. Deletion is permanent."
 )
@@ -42,7 +42,7 @@ def _file(
     context: Context,
     file: str = Argument(
         metavar="FILE",
-        help="The agent's file, as shop.db, or its URL, as postgresql://user@host/db?agent=shop.",
+        help="File of the agent, such as shop.db, or its URL: postgresql://user@host/db?agent=shop.",
     ),
 ) -> None:
     log = logging.getLogger("tidepull")
@@ -84,7 +84,8 @@ _reads, _writes = on_agent(agent_app, _reading), on_agent(agent_app, _writing)
 
 @_reads
 def explain(
-    agent: Any, at: str = Option(None, "--at", help="What was known then, as 2026-07-01T18:00.")
+    agent: Any,
+    at: str = Option(None, "--at", help="Report what was known at this time: 2026-07-01T18:00."),
 ) -> None:
     """Explain what the agent has learned, in plain words."""
     print(agent.explain(at=at))
@@ -93,7 +94,7 @@ def explain(
 @_reads
 def lift(
     agent: Any,
-    since: str = Option(None, "--since", help="Only decisions since then, as 2026-07-01."),
+    since: str = Option(None, "--since", help="Only decisions since this time: 2026-07-01."),
     outcome: str = Option(None, "--outcome", help="A further outcome instead of the reward."),
     json: bool = JSON,
 ) -> None:
@@ -112,7 +113,7 @@ def promote(
     share: float = Option(
         None,
         "--share",
-        help="0 takes all back, 1 changes the policy (default: the next safe step).",
+        help="Share of decisions: 0 withdraws the candidate, 1 makes it the policy. Default: the next safe step.",
     ),
 ) -> None:
     """Give a candidate a share of the decisions."""
@@ -122,10 +123,10 @@ def promote(
 @_reads
 def history(
     agent: Any,
-    last: int = Option(20, "--last", min=1, help="How many of the latest decisions."),
+    last: int = Option(20, "--last", min=1, help="Number of decisions."),
     json: bool = JSON,
 ) -> None:
-    """The latest decisions and what they were worth."""
+    """List the latest decisions with their rewards."""
     rows = agent.history("rows")[-last:]
     if json:
         print_json(rows)
@@ -137,9 +138,11 @@ def history(
 
 @_writes
 def forget(
-    agent: Any, subject: str = Argument(help="The subject, as `choose` got it."), _yes: bool = YES
+    agent: Any,
+    subject: str = Argument(help="Subject, as it was passed to `choose`."),
+    _yes: bool = YES,
 ) -> None:
-    """Delete all decisions about a subject, for good."""
+    """Delete all decisions about a subject, permanently."""
     say(f"{agent.forget(subject):,} decisions deleted")
 
 
@@ -147,7 +150,7 @@ def forget(
 def compact(
     agent: Any,
     to: Path = TO,
-    before: str = Option(..., "--before", help="Move decisions before then: 2026-01-01."),
+    before: str = Option(..., "--before", help="Move decisions before this time: 2026-01-01."),
 ) -> None:
     """Move old decisions from the agent to a file."""
     say(f"{agent.compact(to, before):,} decisions moved to {to}")
@@ -161,21 +164,24 @@ def shadow(
     agent: Agent,
     policies: list[str] = Argument(None, metavar="[POLICY]...", help="Candidates, such as lin-ts."),
 ) -> None:
-    """What other policies would have chosen and earned (default: those of the setting `shadow`)."""
+    """Estimate what other policies would have chosen and earned.
+
+    Without POLICY: those of the setting `shadow`.
+    """
     for report in agent.shadows(policies or None):
         print(report)
 
 
 @_reads
 def plot(agent: Agent, to: Path = TO) -> None:
-    """Traffic, rewards by hour and weekday, and the gain, as a picture."""
+    """Draw traffic, rewards by hour and weekday, and the gain."""
     agent.plot(to)
     say(f"{to} written")
 
 
 @_reads
 def export(agent: Agent, to: Path = TO) -> None:
-    """Every decision with its chances, as .parquet, .jsonl or .csv."""
+    """Write every decision with its probabilities, as .parquet, .jsonl or .csv."""
     say(f"{agent.export(to):,} decisions written to {to}")
 
 
@@ -185,21 +191,21 @@ def personalizer(
     logs: list[Path] = Argument(
         metavar="LOG...", help="Personalizer's logs (DSJSON), oldest first."
     ),
-    wait: float = Option(600.0, "--wait", min=1, help="The reward wait time, in seconds."),
+    wait: float = Option(600.0, "--wait", min=1, help="Reward wait time in seconds."),
     default: float = Option(
-        0.0, "--default-reward", help="What counts where no reward comes in time."
+        0.0, "--default-reward", help="Reward of an event without a reward in time."
     ),
     add: bool = Option(
-        False, "--sum", help="Rewards of one event add up (else the earliest counts)."
+        False, "--sum", help="Add up the rewards of an event. Default: the earliest counts."
     ),
     policy: str = Option(
         None,
         "--policy",
-        help="Policy that learns from ids of actions alone, such as tide (default: a linear model of their features).",
+        help="Policy that learns from action ids alone, such as tide. Default: a linear model of action features.",
     ),
 ) -> None:
-    """Make the agent of `tidepull serve --personalizer NAME` from Personalizer's logs: a warm
-    start."""
+    """Create the agent of `tidepull serve --personalizer NAME` from Personalizer's logs (warm
+    start)."""
     from tidepull.agent.personalizer import MOST_ACTIONS, PersonalizerLog, merged, settings
     from tidepull.logs import read
     from tidepull.logs.formats.decisions import dsjson_actions
@@ -227,10 +233,10 @@ def personalizer(
 def upgrade(
     agent: Agent,
     policy: str = Option(
-        None, "--policy", help="Another policy (default: the newest form of the agent's own)."
+        None, "--policy", help="Another policy. Default: the agent's own, newest version."
     ),
     parameters: str = Option(
-        None, "--parameters", help="""Parameters of that policy, as '{"discount": 0.99}'."""
+        None, "--parameters", help="""Parameters of that policy: '{"discount": 0.99}'."""
     ),
 ) -> None:
     """Rebuild the policy by replaying the ledger, ahead of the first call of a new release, or
@@ -258,8 +264,8 @@ def _tell_progress(agent: Agent, done: Event) -> None:
 
 @_reads
 def check(agent: Agent, json: bool = JSON) -> None:
-    """Read the whole ledger and repeat it from the start; exit code 1 when something is not as it
-    was."""
+    """Verify the ledger: read every record and replay it from the start. Exit code 1 if anything
+    differs."""
     found = agent.check()
     if json:
         print_json(asdict(found))

@@ -30,7 +30,7 @@ _TABLE = {
         "benchmark": ("benchmark:app", "Run the Tideline benchmark and its leaderboard."),
     },
     "Decisions of your own": {
-        "agent": ("agent:agent_app", "Look at an agent: what it believes, gained and did."),
+        "agent": ("agent:agent_app", "Inspect an agent: its report, gain, decisions and ledger."),
         "serve": ("serve:serve", "Serve decisions over HTTP: many agents, tokens, metrics."),
         "token": ("serve:token_app", "Tokens for the service: make, list, revoke."),
         "client": ("client:client_app", "Call a running service."),

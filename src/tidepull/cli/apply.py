@@ -49,9 +49,9 @@ def apply(
     ),
     url: str = URL,
     token_file: Path = TOKEN_FILE,
-    dry_run: bool = Option(False, "--dry-run", help="Only say what would change."),
+    dry_run: bool = Option(False, "--dry-run", help="Show what would change; change nothing."),
 ) -> None:
-    """Make agents that are missing, and change the others to what a file says.
+    """Create missing agents, and change the others to match a file.
 
     Arms that the file does not list are retired, retired ones that it lists come back, and fields
     of contexts that it does not list are dropped. Settings that it leaves out stay as they are.

@@ -71,14 +71,14 @@ def create(
         "--fields",
         help="""The context's fields, as '{"age": "number", "device": ["phone", "desktop"]}'.""",
     ),
-    policy: str = Option(None, "--policy", help="The policy (default: tide)."),
+    policy: str = Option(None, "--policy", help="Policy. Default: tide."),
     settings: str = Option(None, "--settings", help="""Other settings, as '{"control": 0.1}'."""),
 ) -> None:
     """Create an agent."""
     more = json_object(settings, "--settings") or {}
     context = json_object(fields, "--fields")
     agent.client.create(agent.name, arms=arm, context=context, policy=policy, **more)
-    say(f"agent {agent.name} made")
+    say(f"agent {agent.name} created")
 
 
 @_asks
@@ -112,7 +112,7 @@ def reward(
 ) -> None:
     """Report the reward of a decision."""
     news = agent.reward(id, value, also=json_object(also, "--also"))
-    say("taken" if news else "known already")
+    say("reward accepted" if news else "already known")
 
 
 for _command in (
@@ -167,9 +167,9 @@ def rename(
 def replace(
     agent: RemoteAgent,
     label: str = _LABEL,
-    to: str = Argument(help="The arm that takes its place."),
+    to: str = Argument(help="The new arm."),
 ) -> None:
-    """Give the place of an arm to a new one."""
+    """Replace an arm by a new one."""
     _say_arms(agent.replace(label, to))
 
 

@@ -155,11 +155,13 @@ def _show(prepared: Prepared, target: Path) -> None:
 
 
 def warm_up(
-    check: bool = Option(False, "--check", help="Only say what is missing (exit code 1)."),
+    check: bool = Option(
+        False, "--check", help="Show which kernels are missing, with exit code 1; compile nothing."
+    ),
     levels: bool = Option(
         False,
         "--levels",
-        help="For every level of x86-64 that this processor has, not for itself: for an image.",
+        help="Compile for every x86-64 level that this processor has, for an image.",
     ),
 ) -> None:
     """Compile all kernels for this processor, once for all processes (about a minute)."""

@@ -126,6 +126,16 @@ def _show(title: str, seeds: Sequence[int], trials: list[Trial]) -> None:
     _show_diagnostics(trials[0], seeds[0])
 
 
+_LABELS = {
+    "hypotheses": "models",
+    "births": "models found by the structure search",
+    "failed_trainings": "failed trainings",
+    "too_late": "rewards that came too late",
+    "set_aside": "outliers set aside",
+}
+"""Diagnostics in the words of the manual."""
+
+
 def _show_diagnostics(trial: Trial, seed: int) -> None:
     for name, value in trial.diagnostics.items():
         if name == "beliefs":
@@ -136,7 +146,7 @@ def _show_diagnostics(trial: Trial, seed: int) -> None:
                 if weight >= 0.005:
                     say(f"[dim]believes: {escape(words)}, {weight:.0%} (seed {seed})[/]")
         elif not name.startswith("explanation"):
-            say(f"[dim]{escape(f'{name}: {value}')} (seed {seed})[/]")
+            say(f"[dim]{escape(f'{_LABELS.get(name, name)}: {value}')} (seed {seed})[/]")
 
 
 def share_of_oracle(trial: Trial) -> float:

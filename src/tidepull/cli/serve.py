@@ -16,9 +16,9 @@ from tidepull.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from tidepull.service.auth import Token
 
-token_app = Typer(help="Tokens for `tidepull serve`: make, list, revoke.", no_args_is_help=True)
+token_app = Typer(help="Create, list and revoke tokens of `tidepull serve`.", no_args_is_help=True)
 _TOKENS = Option(
-    Path("agents/tokens.json"), "--tokens", metavar="FILE", help="The tokens file; it holds hashes."
+    Path("agents/tokens.json"), "--tokens", metavar="FILE", help="File of hashed tokens."
 )
 
 
@@ -34,104 +34,107 @@ def serve(
         "--db",
         metavar="DIR|URL",
         show_default="agents",
-        help="The directory of the agents' files, or a postgresql:// URL (TIDEPULL_DB_FILE: a file that holds it).",
+        help="Directory of agents, or a postgresql:// URL. TIDEPULL_DB_FILE names a file that contains it.",
     ),
     host: str = _option(
         None,
         "--host",
-        help="The address to listen on (default: 127.0.0.1; on Ray, each machine's own).",
+        help="Address to listen on. Default: 127.0.0.1; on Ray, the address of each machine.",
     ),
-    port: int = _option(8000, "--port", min=0, max=65535, help="The port (0: any that is free)."),
+    port: int = _option(8000, "--port", min=0, max=65535, help="Port; 0 takes any free one."),
     tokens: Path = _option(
         None,
         "--tokens",
         metavar="FILE",
-        help="Hashed tokens (default: tokens.json in the directory).",
+        help="File of hashed tokens. Default: tokens.json in the directory.",
     ),
     insecure: bool = _option(
         False, "--insecure", help="Accept requests without a token; on loopback only."
     ),
-    quiet: bool = _option(False, "--quiet", help="No access log."),
+    quiet: bool = _option(False, "--quiet", help="Write no access log."),
     log: Path = _option(
-        None, "--log", metavar="FILE", help="The access log, JSON lines (default: stderr)."
+        None, "--log", metavar="FILE", help="Access log, as JSON lines. Default: stderr."
     ),
     audit: Path = _option(
         None,
         "--audit",
         metavar="FILE",
-        help="What admins did, JSON lines (default: audit.jsonl in the directory).",
+        help="Audit trail of admin requests, as JSON lines. Default: audit.jsonl in the directory.",
     ),
     here: str = _option(
         "",
         "--here",
         metavar="URL",
-        help="Where other services that share the database reach this one.",
+        help="URL at which other services of the same database reach this one.",
     ),
     shard_secret: Path = Option(
         None,
         "--shard-secret",
         metavar="FILE",
         envvar="TIDEPULL_SHARD_SECRET_FILE",
-        help="What services that share a database prove themselves with, the same for all; TIDEPULL_SHARD_SECRET is "
-        "the secret itself (default: shard.secret beside the tokens, made if there is none).",
+        help="File of the secret with which services of one database sign what they forward, the same for all. "
+        "TIDEPULL_SHARD_SECRET is the secret itself. Default: shard.secret beside the tokens, created if missing.",
     ),
     personalizer: str = _option(
         None,
         "--personalizer",
         metavar="NAME",
-        help="Take calls of Azure Personalizer's clients for this agent; it is made when the first one comes.",
+        help="Accept clients of Azure Personalizer for this agent, which the first call creates.",
     ),
     requests: float = _option(
         10_000.0,
         "--requests",
         min=1,
-        help="Requests a second that one token may make; every decision and reward of a batch counts.",
+        help="Requests per second allowed for a token; each decision and reward of a batch counts.",
     ),
     address_requests: float = _option(
-        20_000.0, "--address-requests", min=1, help="Requests a second that one address may make."
+        20_000.0, "--address-requests", min=1, help="Requests per second allowed for an address."
     ),
     under_way: int = _option(
-        2000, "--under-way", min=1, help="Requests that may be under way at a time."
+        2000, "--under-way", min=1, help="Largest number of concurrent requests."
     ),
-    agents: int = _option(1000, "--agents", min=1, help="Agents that may be made."),
+    agents: int = _option(1000, "--agents", min=1, help="Largest number of agents."),
     drain: float = _option(
         3.0,
         "--drain",
         min=0,
-        help="Seconds after SIGTERM in which /readyz is 503 and the port is still open.",
+        help="Seconds after SIGTERM during which /readyz answers 503 and the port stays open.",
     ),
     no_wait: bool = _option(
         False,
         "--no-wait",
-        help="Be ready before kernels are compiled: until then decisions take milliseconds.",
+        help="Be ready before kernels are compiled; until then decisions take milliseconds.",
     ),
     workers: int = _option(
         1,
         "--workers",
         min=1,
-        help="Processes that share the port and the agents, each agent in one of them.",
+        help="Number of processes behind the port; each agent belongs to one of them.",
     ),
     webhook: str = _option(
         "",
         "--webhook",
         metavar="URL",
-        help="Where alarms are sent to, as JSON (TIDEPULL_WEBHOOK_FILE: a file that holds it).",
+        help="URL that alarms are sent to, as JSON. TIDEPULL_WEBHOOK_FILE names a file that contains it.",
     ),
     webhook_secret: Path = Option(
         None,
         "--webhook-secret",
         metavar="FILE",
         envvar="TIDEPULL_WEBHOOK_SECRET_FILE",
-        help="The secret that signs what is sent to the webhook (docs/operations.md).",
+        help="File of the secret that signs webhook messages (docs/operations.md).",
     ),
     on: str = _option(
-        "here", "--on", help="here, or ray: shards on a Ray cluster (docs/service.md)."
+        "here", "--on", help="Run here, or as shards on a Ray cluster: ray (docs/service.md)."
     ),
     address: str = _option(
-        None, "--address", help="The Ray cluster (default: the one of this machine)."
+        None, "--address", help="Ray cluster address. Default: the local cluster."
     ),
     shards: int = _option(
-        None, "--shards", min=1, help="Shards on the cluster (default: one for each machine)."
+        None,
+        "--shards",
+        min=1,
+        help="Number of shards on the cluster. Default: one for each machine.",
     ),
 ) -> None:
     """Serve decisions over HTTP: many named agents, tokens, metrics (extra `serve`)."""
@@ -198,18 +201,18 @@ def _secret(path: Path) -> str:
 @token_app.command()
 def new(
     agent: list[str] = Option(
-        ..., "--agent", help="The agent that it is for ('*': all); may be repeated."
+        ..., "--agent", help="Agent that the token is for, or '*' for all; may be repeated."
     ),
     scope: list[str] = Option(
-        ..., "--scope", help="read, decide or admin (everything); may be repeated."
+        ..., "--scope", help="Scope: read, decide or admin (everything); may be repeated."
     ),
     days: float = Option(
         None, "--days", min=0, help="Days until the token expires. Default: never."
     ),
-    note: str = Option("", "--note", help="What it is for."),
+    note: str = Option("", "--note", help="Note, such as the program that uses it."),
     tokens: Path = _TOKENS,
 ) -> None:
-    """Make a token: it is printed once, and only its hash is kept."""
+    """Create a token, which is printed once; the file stores only its hash."""
     from tidepull.service.auth import Scope, new_token, write_tokens
 
     for given in scope:
@@ -224,7 +227,7 @@ def new(
 
 @token_app.command("list")
 def list_tokens(tokens: Path = _TOKENS) -> None:
-    """The tokens of a file: ids, agents, scopes, and until when they are valid."""
+    """List tokens with their agents, scopes and expiry."""
     rows = [
         [
             token.id,
@@ -241,7 +244,7 @@ def list_tokens(tokens: Path = _TOKENS) -> None:
 
 @token_app.command()
 def revoke(id: str = Argument(help="The token's id."), tokens: Path = _TOKENS) -> None:
-    """Make a token invalid, at once, also for services that run."""
+    """Revoke a token; running services refuse it within a second."""
     from tidepull.service.auth import write_tokens
 
     known = _read(tokens)

@@ -352,7 +352,7 @@ def _tables(found: Diagnosis) -> dict[str, Any]:
         )
         tables["leading"] = Table(
             "leading",
-            "Leading hypotheses",
+            "Leading models",
             ("in words", "share, %"),
             tuple((Cell(words), number(100 * weight, 1)) for words, weight in structure.leading),
         )

@@ -403,6 +403,6 @@ def beliefs_table(study: Study, group: Group) -> Table:
         second = [Cell(others[0][0]), share(others[0][1])] if others else [Cell("–"), Cell("–")]
         first = [Cell(f"seed {row.seed}", row.seed), Cell(words), share(weight)]
         rows.append((*first, *second, number(row.regret)))
-    columns = ("trial", "leading hypothesis", "weight", "next", "its weight", "final regret")
+    columns = ("trial", "leading model", "weight", "next", "its weight", "final regret")
     title = f"What {group.name} believed at the end"
     return Table(f"{_name('beliefs', study)}-{group.name}", title, columns, tuple(rows))

@@ -38,7 +38,7 @@ def test_the_page_has_every_part(page: str) -> None:
         "What to do", "Best arm by hour",
         "In short", "Caveats", "What happened", "Rewards over time", "Does time matter", "Would forgetting help",
         "Are the propensities right", "How this was made", "Change points", "Effective rows by hour and weekday",
-        "Mean reward of all arms by hour and weekday", "Evidence over time", "Leading hypotheses",
+        "Mean reward of all arms by hour and weekday", "Evidence over time", "Leading models",
     ):  # fmt: skip
         assert heading in page, heading
     assert page.count("<svg") == 10

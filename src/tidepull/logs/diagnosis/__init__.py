@@ -219,7 +219,7 @@ def diagnose(
     structure = None
     if varies:
         structure = structure_of(
-            log, events, seed=seed, tick=lambda n: report("weighing hypotheses", n, len(events))
+            log, events, seed=seed, tick=lambda n: report("comparing models", n, len(events))
         )
     fading = forgetting(events, seed=seed)
     overview, hours, calibration = overview_of(log), hours_of(log), calibration_of(log)

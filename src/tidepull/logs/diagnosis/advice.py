@@ -56,9 +56,7 @@ def verdict(diagnosis: Diagnosis) -> str:
         if diagnosis.structure is not None and diagnosis.structure.weights["nothing"] < 0.5:
             kind = diagnosis.structure.kind_of_change
             share = f"{diagnosis.structure.weights[kind]:.0%}"
-            text += (
-                f"; hypotheses lean to {KINDS[kind]} ({share}), which the test does not bear out"
-            )
+            text += f"; models lean to {KINDS[kind]} ({share}), which the test does not confirm"
         return text + "."
     if diagnosis.structure is None:
         return f"Rewards depend on time ({p})."
