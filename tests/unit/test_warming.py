@@ -65,6 +65,20 @@ print(compiler._missing.qsize())
 """
 )
 
+_CALLED = """
+import json
+from tidepull._internal import compiler
+from tidepull._internal.kernels import KERNELS
+from tidepull._internal.warm_up import missing_kernels, play_all
+compiler.compile_here(play_all)
+missing_kernels()  # imports all that have kernels
+inside = {name for kernel in KERNELS for name in kernel.py_func.__code__.co_names}
+print(json.dumps([
+    kernel.name for kernel in KERNELS
+    if kernel._run == kernel._first_call and kernel.__name__ not in inside
+]))
+"""
+
 _COLD = (
     _AGENT
     + """
@@ -92,6 +106,12 @@ def run(program: str, **environment: str) -> Any:
 def test_other_process_finds_all_kernels_after_warm_up() -> None:
     tidepull.warm_up()
     assert run(_WARM) == 0
+
+
+def test_warm_up_calls_every_kernel_that_no_other_kernel_calls() -> None:
+    tidepull.warm_up()
+    # The types of held arrays are compiled with the kernels that take them.
+    assert run(_CALLED) == ["tide.models.held_native._native_arrays"]
 
 
 def test_no_call_of_a_cold_process_compiles(tmp_path: Path) -> None:

@@ -17,6 +17,10 @@ from tidepull.types import Context, Event, ProblemShape
 
 _ROUNDS = 40
 """Rounds of `tide` after which it has trained, searched and begun anew."""
+_DRAWS = 64
+"""Draws of a decision by shares: enough for each family of models to be drawn in these rounds."""
+_POLICIES = ("lin-ts", "lin-ucb", "d-lin-ucb", ("sw-lin-ucb", {"window": 10}))
+"""Policies beside `tide` that use kernels of linear models."""
 _MODULES = ("tide.policy", "tide.models.held_native", "policies.linear", "encoders.simd")
 """With their imports, all that have kernels."""
 _SHAPES = (ProblemShape(2), ProblemShape(2, observation_dim=2), ProblemShape(2, arm_dim=2))
@@ -108,9 +112,11 @@ def play_all() -> None:
 
     for shape in _SHAPES:
         for binary in (True, False):
-            _play(build_policy("tide", shape, seed=0), shape, binary)
+            # Exploration draws a family uniformly, whatever its weight.
+            tide = build_policy(("tide", {"exploration": _ROUNDS}), shape, seed=0)
+            _play(tide, shape, binary)
         if shape.arm_dim:
-            for policy in ("lin-ts", "lin-ucb", "d-lin-ucb"):
+            for policy in _POLICIES:
                 _play(build_policy(policy, shape, seed=0), shape, False)
     _train()
 
@@ -124,7 +130,7 @@ def _play(learner: Any, shape: ProblemShape, binary: bool) -> None:
         time = 1.7e9 + 3000.0 * t if t // 2 % 2 else None
         context = Context(observation, features, time=time)
         arm = (
-            learner.choose_by(context, 2, lambda shares: int(np.argmax(shares)))
+            learner.choose_by(context, _DRAWS, lambda shares: int(np.argmax(shares)))
             if t % 2
             else learner.choose(context)
         )
