@@ -78,7 +78,7 @@ def gates() -> dict[str, Held]:
 
     return {
         "commit of an agent": Held(SqliteLedger, "_insert", of_shop),
-        "read of an agent": Held(SqliteLedger, "_all", of_shop),
+        "read of an agent": Held(SqliteLedger, "_rows", of_shop),
         "snapshot of an agent": Held(SqliteLedger, "save", of_shop),
         "audit trail": Held(RequestLog, "_write_audit"),
         "look at the disk": Held(Directory, "health"),

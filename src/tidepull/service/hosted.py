@@ -159,8 +159,9 @@ class HostedAgent:
             return
         steps, self._steps = self._steps, []
         self._committing_since = math.inf
+        turn = self._loop.run_in_executor(self._pool, self._turn, steps)
         self._timer = self._loop.call_later(PATIENCE, self._give_up, steps)
-        self._pool.submit(self._turn, steps)
+        turn.add_done_callback(self._end)
 
     def _give_up(self, steps: list[_QueuedStep]) -> None:
         """Answer what waits for a commit that does not come back. The turn goes on: its records
@@ -178,9 +179,10 @@ class HostedAgent:
             if step.answer is not None and not step.future.done():
                 step.future.set_exception(_no_answer())
 
-    def _end(self, turn: _Turn) -> None:
+    def _end(self, done: asyncio.Future[_Turn]) -> None:
         self._timer.cancel()
         self._stuck = False
+        turn = done.result()
         self._busy = bool(self._steps)
         if self._busy:
             self._loop.call_soon(self._gather, 0)
@@ -268,7 +270,7 @@ class HostedAgent:
             await asyncio.sleep(0.01)
         await self._put(work, None)
 
-    def _turn(self, steps: list[_QueuedStep]) -> None:
+    def _turn(self, steps: list[_QueuedStep]) -> _Turn:
         """Make steps, then answer them; in a thread."""
         made = [_made(self.agent, step) for step in steps]
         self._committing_since = time.monotonic()
@@ -284,8 +286,7 @@ class HostedAgent:
             if isinstance(error, LedgerError):
                 failure = error
             outcomes.append((step.future, value, error))
-        turn = _Turn(outcomes, time.perf_counter() - started, safe, failure)
-        self._loop.call_soon_threadsafe(self._end, turn)
+        return _Turn(outcomes, time.perf_counter() - started, safe, failure)
 
 
 def _no_answer() -> HttpError:
