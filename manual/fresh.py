@@ -115,15 +115,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("python", nargs="+")
-    parser.add_argument("--only", default=",".join(CHECKS))
+    names = {extra or "plain": extra for extra in CHECKS}
+    parser.add_argument("--only", default=",".join(names), help=f"some of {', '.join(names)}")
     parser.add_argument("--constraints", help="a file of versions, for pip")
     given = parser.parse_args()
+    chosen = given.only.split(",")
+    if unknown := set(chosen) - set(names):
+        parser.error(f"--only: there is no extra {', '.join(sorted(unknown))}")
     options = ["--constraint", str(Path(given.constraints).resolve())] if given.constraints else []
     print("| Python | extra | packages | MB | seconds to install | result |")
     print("|---|---|---:|---:|---:|---|")
     for python in given.python:
-        for extra in given.only.split(","):
-            print(tried(given.wheel.resolve(), python, extra, *options), flush=True)
+        for name in chosen:
+            print(tried(given.wheel.resolve(), python, names[name], *options), flush=True)
 
 
 if __name__ == "__main__":
