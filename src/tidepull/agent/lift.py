@@ -98,7 +98,8 @@ class Lift(HasSequence):
         if not self.known:
             return (
                 f"Nothing can be said yet about the gain over {self.against} ({self.n_policy} "
-                f"decisions with rewards, and {self.n_control} in the control)."
+                f"decision{'s' * (self.n_policy != 1)} with rewards, and {self.n_control} in the "
+                "control)."
             )
         relative = math.isfinite(self.relative)
         gain = self.relative if relative else self.gain
