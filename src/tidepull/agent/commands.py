@@ -467,9 +467,10 @@ class CommandHandler:
         key = (
             key if self.settings.on_duplicate == "add" else None
         )  # elsewhere the value itself says whether it is news
-        earlier = self._find_duplicate(id, pending, pack_reward(value, also=also), key)
-        if earlier is not None:
-            return earlier, False
+        if pending.paid:
+            earlier = self._find_duplicate(id, pending, pack_reward(value, also=also), key)
+            if earlier is not None:
+                return earlier, False
         self._require_in_time(id, pending, stamp.at)
         if self.settings.learns_when_due or self.settings.holds_rewards:
             worth = self._worth([*(unpack_reward(record.body) for record in pending.paid), value])
@@ -553,7 +554,7 @@ class CommandHandler:
         on_duplicate = self.settings.on_duplicate
         if key is not None:
             return next((record for record in pending.paid if record.name == key), None)
-        if not pending.paid or on_duplicate == "add":
+        if on_duplicate == "add":
             return None
         latest = pending.paid[-1]
         value = unpack_reward(body)
@@ -921,7 +922,7 @@ class CommandHandler:
         slices, self.state.slices = self.state.slices, 0
         record = Record(kind, at, slices, ref, body, context, subject, name, self.ledger.last + 1)
         self._hash = link(self._hash, record)
-        record = record._replace(hash=self._hash)
+        record = Record(*record[:-1], self._hash)
         self.ledger.append(record)
         self._latest = record.seq
         return record

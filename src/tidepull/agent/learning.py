@@ -358,10 +358,12 @@ class Learning:
     def _fitted(self, x: FloatArray, at: float) -> FloatArray:
         """An encoded context as this policy sees it: with the calendar or without."""
         assert self.schema is not None
-        x = x[: self.schema.width]
-        if self._settings.time_features:
-            return to_single_precision([*x.tolist(), *self._clock.calendar(at)])
-        return x
+        width = self.schema.width
+        if not self._settings.time_features:
+            return x[:width]
+        if len(x) == width + len(CALENDAR):  # as it was encoded
+            return x
+        return to_single_precision([*x[:width].tolist(), *self._clock.calendar(at)])
 
     def grow(self, arms: Arms, settings: AgentSettings) -> Learning:
         """A fresh policy, which knows the schema and what fields have seen, and nothing else."""

@@ -88,15 +88,22 @@ _NO_CONTEXT = bytes(4)
 def link(previous: bytes, record: Record) -> bytes:
     """The hash of a record after one of that hash: 8 bytes, and 4 of its context alone, so that a
     record can be checked whose context was dropped."""
-    seq, kind, ref, subject, name = record.seq, record.kind, record.ref, record.subject, record.name
-    if record.context is not None:
-        about = blake2b(record.context, digest_size=4).digest()
-    else:
-        about = record.hash[8:] or _NO_CONTEXT
+    kind, at, slices, ref, body, context, subject, name, seq, hash = record
+    about = hash[8:] or _NO_CONTEXT
+    if context is not None:
+        about = blake2b(context, digest_size=4).digest()
     label = None if name is None else name.encode(errors="surrogatepass")
-    sizes = (-1 if part is None else len(part) for part in (record.body, subject, label))
-    head = _LINKED.pack(seq, kind, record.at, record.slices, -1 if ref is None else ref, *sizes)
-    text = b"".join((previous, head, record.body, subject or b"", label or b"", about))
+    head = _LINKED.pack(
+        seq,
+        kind,
+        at,
+        slices,
+        -1 if ref is None else ref,
+        len(body),
+        -1 if subject is None else len(subject),
+        -1 if label is None else len(label),
+    )
+    text = previous + head + body + (subject or b"") + (label or b"") + about
     return blake2b(text, digest_size=8).digest() + about
 
 
