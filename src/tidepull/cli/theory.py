@@ -151,7 +151,7 @@ def features(
     """Measure the effective measurement error of learned features over training, beside the
     regret."""
     from tidepull.cli.options import split_settings
-    from tidepull.reporting.effective_error import effective_error
+    from tidepull.paper.theory.effective_error import effective_error
 
     named_problem, named_policy = split_settings(problem, policy, set_)
     picture = None if json and out is None else _picture(out or Path("features.png"))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tidepull.paper.theory.effective_error import EffectiveError
 from tidepull.paper.theory.simulate import Exponent, Simulation
-from tidepull.reporting.effective_error import EffectiveError
 from tidepull.reporting.figures import plain_ticks, pyplot, save, unbox
 
 _REGRET, _BOUND, _GUIDE, _SECOND = "#0072b2", "#d55e00", "#8c8c8c", "#009e73"

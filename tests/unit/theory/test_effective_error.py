@@ -5,8 +5,8 @@ import pytest
 
 from tidepull.errors import ParameterError
 from tidepull.experiments.loop import run_trial
+from tidepull.paper.theory.effective_error import effective_error, held_out_error
 from tidepull.registry import Named
-from tidepull.reporting.effective_error import effective_error, held_out_error
 
 SMALL: Named = ("rnlps", {"units": (4, 4, 4), "epochs": 2, "train_every": 16})
 
