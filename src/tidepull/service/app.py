@@ -20,8 +20,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.routing import BaseRoute, Route, Router
 
-from tidepull.service.auth import NO_TOKEN, Scope, Token, require
-from tidepull.service.gate import KEY, PERSONALIZER, Gate
+from tidepull.service.auth import KEY, NO_TOKEN, PERSONALIZER, Gate, Scope, Token, require
 from tidepull.service.handover import FORWARDED, SIGNED, digest, refused
 from tidepull.service.logs import LONGEST_PATH, timestamp
 from tidepull.service.operations import Call, Operation
