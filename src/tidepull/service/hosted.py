@@ -104,6 +104,17 @@ class HostedAgent:
         return self._waiting
 
     @property
+    def obstacle(self) -> str | None:
+        """Why it takes no requests now; None where it does."""
+        if not self.upgrading:
+            return None
+        done, of = self.agent.upgrading or (0, 0)
+        return (
+            f"Agent {self.name!r} is being rebuilt for this release from its ledger: {done:,} of "
+            f"{of:,} records."
+        )
+
+    @property
     def snapshot_age(self) -> float:
         """Seconds since the last snapshot, or since it was opened."""
         return time.monotonic() - self.saved_at

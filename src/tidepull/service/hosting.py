@@ -18,7 +18,6 @@ from tidepull.service.hosted import HostedAgent
 from tidepull.service.messages import NAME
 from tidepull.service.metrics import Metrics
 from tidepull.service.problem_details import HttpError
-from tidepull.service.readiness import agent_obstacle
 from tidepull.service.shards import NoOwnerError, OtherShardError, ShardRouting
 from tidepull.service.stores import AgentStore
 
@@ -91,7 +90,7 @@ class Hosting:
         if hosted is None:
             hosted = await self._find_or_open(name, forwarded)
         hosted.touched = time.monotonic()
-        if (why := agent_obstacle(hosted)) is not None:
+        if (why := hosted.obstacle) is not None:
             raise HttpError(503, f"{why} Try again later.", {"retry-after": "5"})
         return hosted
 

@@ -21,7 +21,6 @@ from prometheus_client import (
 
 from tidepull import __version__
 from tidepull.errors import HeldError, LedgerError
-from tidepull.service.readiness import obstacle
 
 if TYPE_CHECKING:
     from tidepull.service.hosted import HostedAgent
@@ -226,7 +225,7 @@ def watch_service(service: Service) -> None:
         lambda: max((one.snapshot_age for one in agents() if one.agent.unsaved_records), default=0),
     )
     gauge("upgrading_agents", "Agents being rebuilt.", lambda: sum(a.upgrading for a in agents()))
-    gauge("ready", "Whether /readyz says 200.", lambda: obstacle(service) is None)
+    gauge("ready", "Whether /readyz says 200.", lambda: service.obstacle is None)
     if store.remote:
         state = store.lease_state
         gauge("leases_held", "Agents owned.", lambda: state().held)  # type: ignore[union-attr]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
+from tidepull._internal import compiler
 from tidepull.agent.served import ServedAgent
 from tidepull.errors import TidepullError
 from tidepull.service.auth import Limits, RateLimiter, Tokens
@@ -45,6 +46,12 @@ BALANCE_EVERY = 10
 HOUSEKEEPING_INTERVAL = 1.0
 RELOAD_INTERVAL = 0.5
 """Seconds between two looks at the tokens file."""
+
+STORE_TIMEOUT = 5.0
+"""Seconds without a word from the disk or the database after which a service is not ready."""
+
+MIN_FREE = 32 << 20
+"""Bytes that must be free where agents are files; a log alone may take 16 MB."""
 
 OPENED_AT_START = 16
 """Agents that are opened before a service with a directory is ready, those that were written to
@@ -139,6 +146,30 @@ class Service:
             yield
         finally:
             self.requests_under_way -= 1
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why it should get no requests now; None where it should."""
+        if self.status != "ok":
+            return f"The service is {self.status}."
+        if self.opening is not None:
+            if self.warm and not compiler.is_ready():
+                return "The service warms up: kernels are compiled or loaded."
+            done, of = self.opening
+            return f"The service warms up: {done} of {of} agents are open."
+        silent = time.monotonic() - self.store_seen
+        if silent > STORE_TIMEOUT:
+            what = "database" if self.store.remote else "disk"
+            return f"The {what} has not answered for {silent:.0f} seconds."
+        health = self.store_health
+        if health.problem is not None:
+            return health.problem
+        if health.free is not None and health.free < MIN_FREE:
+            free = f"{health.free / 1e6:.0f} MB"
+            return f"Only {free} are free where the agents are: free some space."
+        if self.metrics.commit_failure is not None:
+            return f"The last commit failed: {self.metrics.commit_failure}"
+        return None
 
     async def stop(self) -> None:
         """Snapshot and close all agents, after the last request."""

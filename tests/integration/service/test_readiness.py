@@ -21,7 +21,7 @@ from tidepull._internal import compiler
 from tidepull.agent.agent import Agent
 from tidepull.agent.ledger.sqlite import SqliteLedger
 from tidepull.agent.rebuild import Rebuild
-from tidepull.service import readiness
+from tidepull.service import service
 from tidepull.service.stores import Directory, StoreHealth
 
 CHOOSE = "/v1/agents/shop/choose"
@@ -68,7 +68,7 @@ def test_failing_commits_make_it_unready_until_the_disk_can_be_written_to(
 
 def test_little_space_makes_it_unready(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:
     until(shop, 200)
-    monkeypatch.setattr(readiness, "MIN_FREE", 1 << 62)
+    monkeypatch.setattr(service, "MIN_FREE", 1 << 62)
     assert "MB are free" in until(shop, 503)
 
 
@@ -83,7 +83,7 @@ def test_disk_that_does_not_answer_makes_it_unready_and_is_not_waited_for(
         return real(self, write=write)
 
     monkeypatch.setattr(Directory, "health", hanging)
-    monkeypatch.setattr(readiness, "STORE_TIMEOUT", 0.3)
+    monkeypatch.setattr(service, "STORE_TIMEOUT", 0.3)
     try:
         assert "The disk has not answered" in until(shop, 503)
         assert shop.ask("GET", "/healthz").status_code == 200

@@ -25,7 +25,6 @@ from tidepull.service.metrics import Timing, merged, total
 from tidepull.service.openapi import document
 from tidepull.service.operations import Call, Operations
 from tidepull.service.problem_details import HttpError, sentence
-from tidepull.service.readiness import agent_obstacle, obstacle
 from tidepull.service.responses import RawResponse
 
 if TYPE_CHECKING:
@@ -66,9 +65,10 @@ class ReadyQuery(Struct, kw_only=True):
 async def readyz(call: Call) -> Health:
     """Whether it should get requests: 503 says why not."""
     query: ReadyQuery = call.query
-    why = obstacle(call.service)
+    why = call.service.obstacle
     if why is None and query.agent is not None:
-        why = agent_obstacle(call.service.hosting.hosted(query.agent))
+        hosted = call.service.hosting.hosted(query.agent)
+        why = None if hosted is None else hosted.obstacle
     if why is not None:
         raise HttpError(503, sentence(why), {"retry-after": "1"})
     asked = b"" if query.agent is None else urlencode({"agent": query.agent}).encode()
