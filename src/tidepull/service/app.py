@@ -23,16 +23,17 @@ from starlette.routing import BaseRoute, Route, Router
 from tidepull.service.auth import KEY, NO_TOKEN, PERSONALIZER, Gate, Scope, Token, require
 from tidepull.service.handover import FORWARDED, SIGNED, digest, refused
 from tidepull.service.logs import LONGEST_PATH, timestamp
-from tidepull.service.operations import Call, Operation
-from tidepull.service.problem_details import HttpError, problem_of
-from tidepull.service.responses import (
+from tidepull.service.operations import (
     JSON,
     SECURITY_HEADERS,
+    Call,
+    Operation,
     RawResponse,
     problem_response,
     send_plain,
     send_raw,
 )
+from tidepull.service.problem_details import HttpError, problem_of
 from tidepull.service.shards import target_of
 
 if TYPE_CHECKING:

@@ -14,9 +14,15 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from tidepull.service.auth import NO_TOKEN
-from tidepull.service.operations import Call, Operation
+from tidepull.service.operations import (
+    JSON,
+    Call,
+    FileParts,
+    Operation,
+    RawResponse,
+    problem_response,
+)
 from tidepull.service.problem_details import HttpError, problem_of
-from tidepull.service.responses import JSON, FileParts, RawResponse, problem_response
 from tidepull.service.shards import MISDIRECTED, UnansweredError, UnreachableShardError
 from tidepull.service.stores import WorkerPlace
 

@@ -23,9 +23,8 @@ from tidepull.agent.served import ServedAgent
 from tidepull.errors import DecisionError, ExpiredError, OtherRewardError
 from tidepull.service.auth import Scope
 from tidepull.service.hosted import HostedAgent
-from tidepull.service.operations import Call, Operations
+from tidepull.service.operations import JSON, Call, Operations, RawResponse
 from tidepull.service.problem_details import ErrorResponse, HttpError
-from tidepull.service.responses import JSON, RawResponse
 
 DESCRIBE_INTERVAL = 60.0
 """Seconds after which actions whose features have changed are described anew; each time is a line

@@ -19,8 +19,8 @@ import httptools
 from tidepull.errors import HeldError
 from tidepull.service.handover import FORWARDED, SIGNED, HandOver
 from tidepull.service.metrics import Metrics
+from tidepull.service.operations import RawResponse
 from tidepull.service.problem_details import HttpError
-from tidepull.service.responses import RawResponse
 from tidepull.service.stores import AgentStore
 
 if TYPE_CHECKING:

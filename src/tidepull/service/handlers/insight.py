@@ -32,8 +32,7 @@ from tidepull.service.insight_messages import (
     ReportShown,
     WaitingShown,
 )
-from tidepull.service.operations import Call, Operations
-from tidepull.service.responses import FileParts, RawResponse
+from tidepull.service.operations import Call, FileParts, Operations, RawResponse
 from tidepull.types import FloatArray, IntArray
 
 OPERATIONS = Operations()

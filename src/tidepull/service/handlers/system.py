@@ -23,9 +23,8 @@ from tidepull.service.auth import Scope, require
 from tidepull.service.messages import Health, ServiceShown, ShardShown, Speed
 from tidepull.service.metrics import Timing, merged, total
 from tidepull.service.openapi import document
-from tidepull.service.operations import Call, Operations
+from tidepull.service.operations import Call, Operations, RawResponse
 from tidepull.service.problem_details import HttpError, sentence
-from tidepull.service.responses import RawResponse
 
 if TYPE_CHECKING:
     from tidepull.service.service import Service
