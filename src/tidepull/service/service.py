@@ -12,10 +12,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 from tidepull._internal import compiler
+from tidepull.agent.replay import Scrub
 from tidepull.agent.served import ServedAgent
-from tidepull.errors import TidepullError
+from tidepull.errors import LedgerError, TidepullError
 from tidepull.service.auth import Limits, RateLimiter, Tokens
 from tidepull.service.connections import Connections, Descriptors
 from tidepull.service.handover import HandOver
@@ -26,7 +28,6 @@ from tidepull.service.logs import RequestLog
 from tidepull.service.metrics import Metrics, watch_service
 from tidepull.service.personalizer import Personalizer
 from tidepull.service.problem_details import HttpError
-from tidepull.service.scrub import Scrubber
 from tidepull.service.shards import Forwarder
 from tidepull.service.stores import AgentStore, StoreHealth
 from tidepull.service.webhook import AlarmWatch, Webhook
@@ -52,6 +53,12 @@ STORE_TIMEOUT = 5.0
 
 MIN_FREE = 32 << 20
 """Bytes that must be free where agents are files; a log alone may take 16 MB."""
+
+SCRUB_INTERVAL = 1.0
+"""Seconds between two looks for damage, each at one agent."""
+
+SCRUB_RECORDS = 1000
+"""Records of a look: a million in a quarter of an hour, for some milliseconds a second."""
 
 OPENED_AT_START = 16
 """Agents that are opened before a service with a directory is ready, those that were written to
@@ -283,3 +290,41 @@ class Service:
                 await self.hosting.close_idle()
             except TidepullError as error:
                 _LOG.warning("an agent could not be closed: %s", error)
+
+
+class Scrubber:
+    """Checks hashes of open agents' records in the background, a few at a time, and says once what
+    is damaged: no request would meet it."""
+
+    def __init__(self, hosting: Hosting, metrics: Metrics) -> None:
+        self._hosting, self._metrics = hosting, metrics
+        self._scrubs: WeakKeyDictionary[HostedAgent, Scrub] = WeakKeyDictionary()
+        self._damaged: WeakKeyDictionary[HostedAgent, set[int]] = WeakKeyDictionary()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            await asyncio.sleep(SCRUB_INTERVAL)
+            for hosted in self._hosting.opened:
+                await self.look(hosted)
+                await asyncio.sleep(SCRUB_INTERVAL)
+
+    async def look(self, hosted: HostedAgent) -> None:
+        """Check the next records of an agent."""
+        scrub = self._scrubs.setdefault(hosted, Scrub())
+        try:
+            count, damaged = await hosted.aside(lambda agent: agent.scrub(scrub, SCRUB_RECORDS))
+        except LedgerError as error:
+            count, damaged = 0, [scrub.position]
+            _LOG.error("agent %s cannot be read: %s", hosted.name, error)
+        self._metrics.scrubbed.inc(count)
+        known = self._damaged.setdefault(hosted, set())
+        for seq in set(damaged) - known:
+            known.add(seq)
+            _LOG.error(
+                "agent %s is damaged: record %d is not as it was written, or one before it is "
+                "missing; `tidepull agent FILE check` says more, and a copy should be restored",
+                hosted.name, seq,
+            )  # fmt: skip
+        if known:
+            self._metrics.damaged.labels(hosted.name).set(len(known))

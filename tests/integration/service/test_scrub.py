@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.service.houses import House
-from tidepull.service import scrub
+from tidepull.service import service
 
 
 def metric(house: House, name: str) -> float:
@@ -24,8 +24,8 @@ def metric(house: House, name: str) -> float:
 def test_damaged_record_shows_in_the_metrics_and_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(scrub, "INTERVAL", 0.002)
-    monkeypatch.setattr(scrub, "RECORDS", 7)
+    monkeypatch.setattr(service, "SCRUB_INTERVAL", 0.002)
+    monkeypatch.setattr(service, "SCRUB_RECORDS", 7)
     house, end = House(tmp_path), time.monotonic() + 30
     try:
         house.make()
