@@ -14,7 +14,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import wraps
@@ -1156,7 +1155,7 @@ class Agent:
             if pending is None:
                 inputs, now = commands.check_inputs(context, None, subject, at)
                 place = commands.state.arms.place(arm)
-                inputs = replace(inputs, played=place, imported=True, propensity=float(chance))
+                inputs = inputs._replace(played=place, imported=True, propensity=float(chance))
                 pending = commands.decide(inputs, now, name)
             decision = self._decision_of(pending)
             seq = commands.number_to_wait_for(pending.record.seq)
@@ -1194,9 +1193,8 @@ class Agent:
                 self._ready()
                 commands, value = self._commands, _finite_reward(row["reward"])
                 inputs, now = commands.check_inputs(row.get("context"), None, None, row.get("at"))
-                inputs = replace(
-                    inputs, played=commands.state.arms.place(row["arm"]), imported=True
-                )
+                place = commands.state.arms.place(row["arm"])
+                inputs = inputs._replace(played=place, imported=True)
                 pending = commands.decide(inputs, now, None)
                 steps.append(commands.pay(pending, value, Stamp(inputs.at, now)).seq)
             count += 1

@@ -11,7 +11,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from hashlib import blake2b
 from itertools import islice
@@ -81,8 +81,7 @@ class Rollback(NamedTuple):
     upto: int
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """The arguments of `Agent.choose`, for `CommandHandler.decide_all`. A `deferred` decision
     counts for nothing until it is activated."""
 
@@ -490,14 +489,15 @@ class CommandHandler:
             self._do_owed_slices()
             self._settle_overdue(stamp.now)
             self.state.owed_slices = SLICES_OF_A_CALL
-            learn_at = self._learn_at(pending)
+            choice, decision = pending.choice, pending.record
+            learn_at = self._learn_at(pending, choice)
             if learn_at is LearnAt.ARRIVAL and not self.settings.learns_when_due:
-                self.state.learn(pending.record.seq, pending.choice, pending.record.at, value)
+                self.state.learn(decision.seq, choice, decision.at, value)
             body = pack_reward(value, learn_at, also)
             record = self._append_about(pending, Kind.REWARD, stamp.at, body, key)
             self.state.rewards += counts(record, self.settings)
             window = self.state.learning_window
-            self.state.note_reward(record, pending.record)
+            self.state.note_reward(record, decision)
             if self.state.learning_window != window:
                 self._next_due = -math.inf
             pending.paid = (*pending.paid, record)
@@ -505,10 +505,9 @@ class CommandHandler:
                 self.decisions.done(pending)
             return record
 
-    def _learn_at(self, pending: PendingDecision) -> LearnAt:
+    def _learn_at(self, pending: PendingDecision, choice: Choice) -> LearnAt:
         """When a reward that comes now is learnt; those of imported logs have all come."""
-        imported = Choice.head(pending.record.body)[1] == DecisionGroup.IMPORTED
-        if imported or not self.settings.holds_rewards:
+        if choice.group is DecisionGroup.IMPORTED or not self.settings.holds_rewards:
             return LearnAt.ARRIVAL
         return LearnAt.NEVER if pending.over else LearnAt.CLOSE
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from hashlib import blake2b
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 from uuid import UUID
 
 from tidepull.agent.ledger.base import Ledger
@@ -113,8 +113,7 @@ REMEMBERED = 2048
 yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionInputs:
+class DecisionInputs(NamedTuple):
     """A decision to make: the clean context, when, and which places may be chosen."""
 
     cleaned: Mapping[str, Any]

@@ -351,9 +351,9 @@ class Learning:
             plain = next(plain for first, plain in reversed(self.schemas) if first <= seq)
             before = Schema(plain, self._clock)
             moved = self.schema.converted(choice.x[: before.width], before)
-            return replace(choice, x=self._fitted(moved, at))
+            return choice._replace(x=self._fitted(moved, at))
         x = self._fitted(choice.x, at)
-        return choice if len(x) == len(choice.x) else replace(choice, x=x)
+        return choice if len(x) == len(choice.x) else choice._replace(x=x)
 
     def _fitted(self, x: FloatArray, at: float) -> FloatArray:
         """An encoded context as this policy sees it: with the calendar or without."""

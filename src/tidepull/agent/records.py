@@ -11,7 +11,6 @@ import json
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -139,8 +138,7 @@ _SHARE = struct.Struct("<d")
 _GROUP = 0x0F
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class Choice(NamedTuple):
     """What is kept of a decision: the arm, who chose it and with which chance, the policy's round
     (-1: none), how often each arm came out best in the policy's draws, what the policy saw, and
     which arms could be chosen. `baseline` is the arm that the caller's present rule takes (-1: it
@@ -238,19 +236,26 @@ class Choice:
         """From bytes."""
         try:
             arm, group, propensity, round, n_arms, n_counts = _head(data)
-            bits = np.frombuffer(data, np.uint8, (n_arms + 7) // 8, _HEAD.size)
-            available = np.unpackbits(bits, count=n_arms).view(np.bool_)
-            start, _ = _counts_at(data)
-            counts = np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
-            share, candidate = 0.0, None
+            start = _HEAD.size
+            mask = np.frombuffer(data, np.uint8, (n_arms + 7) // 8, start)
+            start += len(mask)
+            baseline, share, candidate = -1, 0.0, None
+            if group & _HAS_BASELINE:
+                (baseline,) = _BASELINE.unpack_from(data, start)
+                start += _BASELINE.size
             if group & _HAS_CANDIDATE:
-                share = float(_SHARE.unpack_from(data, start - _SHARE.size)[0])
-                start += 2 * n_counts
+                (share,) = _SHARE.unpack_from(data, start)
+                start += _SHARE.size
+            counts = np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
+            start += 2 * n_counts
+            if group & _HAS_CANDIDATE:
                 candidate = np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
-            x = np.frombuffer(data, "<f4", -1, start + 2 * n_counts).astype(np.float64)
+                start += 2 * n_counts
+            x = np.frombuffer(data, "<f4", -1, start).astype(np.float64)
+            available = np.unpackbits(mask, count=n_arms).view(np.bool_)
             return cls(
                 arm, DecisionGroup(group & _GROUP), propensity, round, counts, x, available,
-                cls.baseline_in(data), bool(group & _IS_STICKY), share, candidate,
+                baseline, bool(group & _IS_STICKY), share, candidate,
             )  # fmt: skip
         except (struct.error, ValueError) as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
