@@ -145,15 +145,20 @@ def across_worlds(problem: str, ours: Summary, paper: Reported) -> float:
     return (ours.mean - (paper.mean - luck)) / error if error > 0 else math.nan
 
 
-def tally_cells(cells: Sequence[AuthorsCell]) -> str:
+def beyond_and_chance(cells: Sequence[AuthorsCell]) -> tuple[int, float]:
     """How many cells lie beyond two standard errors, and how many chance would give."""
+    return sum(abs(cell.z) > BEYOND for cell in cells), sum(cell.chance for cell in cells)
+
+
+def tally_cells(cells: Sequence[AuthorsCell]) -> str:
+    """`beyond_and_chance` in words, with the names of the cells."""
     beyond = [cell for cell in cells if abs(cell.z) > BEYOND]
     names = ", ".join(
         f"{cell.row} {cell.name} ({cell.z:+.1f}, {cell.ours.mean / cell.paper.mean - 1:+.1%})"
         for cell in beyond
     )
     counted = f"{len(beyond)} of {len(cells)} cells lie beyond {BEYOND:g} standard errors"
-    chance = f"chance gives {sum(cell.chance for cell in cells):.1f}"
+    chance = f"chance gives {beyond_and_chance(cells)[1]:.1f}"
     if not beyond:
         return f"{counted}; {chance}."
     as_many = f"{len(beyond)} or more with probability {_as_many(cells, len(beyond)):.2f}"
@@ -188,4 +193,7 @@ def control_words(studies: Iterable[Study]) -> str:
     if group is None:
         return ""
     regret = authors_regrets("flipping-digits", group).mean()
-    return f"On the digits as published, always playing arm 1 has a regret of {regret:,.1f}."
+    learners = [cell for cell in authors_cells(studies) if cell.row == "flipping-digits"]
+    least = all(regret < min(cell.ours.mean, cell.paper.mean) for cell in learners)
+    words = ", less than every policy of the row" if learners and least else ""
+    return f"On the digits as published, always playing arm 1 has a regret of {regret:,.1f}{words}."

@@ -155,7 +155,8 @@ def _stationary(e: Evidence) -> Iterator[Claim]:
     yield rules.within(e, SAYS[34], vector, [(DEFAULT_RNN, "lin-ucb")])
     both = [keeps(e, SAYS[35], p, [DEFAULT_RNN], VERY_SLOW, more=False) for p in (at, vector)]
     lines = [line for claim in both for line in claim.lines]
-    yield concluded("stationary problems", SAYS[35], both[0].rule, lines)
+    shown = rules.shares_shown(lines, "regret", VERY_SLOW)
+    yield concluded("stationary problems", SAYS[35], both[0].rule, lines, shown)
 
 
 def _exploration(e: Evidence) -> Iterator[Claim]:

@@ -21,8 +21,10 @@ from tidepull.experiments.archive import export
 from tidepull.experiments.grid import searched_suite
 from tidepull.experiments.rows import Row
 from tidepull.paper.authors import (
+    BEYOND,
     AuthorsCell,
     authors_cells,
+    beyond_and_chance,
     control_words,
     is_authors,
     slip_words,
@@ -97,11 +99,16 @@ def results_blocks(results: PaperResults, command: str) -> Iterator[Block]:
     """The page that is read; its figures are those of `draw`."""
     yield "# Results"
     yield (
-        "The paper's table, claims and figures beside ours. Every figure comes from stored trials "
-        "by one command. Regret is cumulative, mean ± standard deviation over trials; intervals "
-        "are 95% (bootstrap; Student's below six trials)."
+        "The table, claims and figures of *Recurrent Neural-Linear Posterior Sampling for "
+        "Non-Stationary Contextual Bandits* (Ramesh, Rauber, Conserva, Schmidhuber, 2022) beside "
+        "ours. NN and RNN are posterior sampling on the last layer of a feedforward and of a "
+        "recurrent network. Regret is cumulative, mean ± standard deviation over trials; intervals "
+        "are 95% (bootstrap; Student's below six trials). Every figure comes from stored trials by "
+        "one command, which also writes the details: rules and figures of each verdict, settings, "
+        "searches (`research/paper/results.md` in the repository)."
     )
     yield f"```\n{command}\n```"
+    yield _in_short(results)
     yield from _table(results)
     yield "## What differs, and why"
     yield _differences(results.frame)
@@ -111,7 +118,6 @@ def results_blocks(results: PaperResults, command: str) -> Iterator[Block]:
         "before trials were counted. A claim holds when all its figures say so, fails when one "
         "says clearly otherwise, and is open in between. Differences are paired on common seeds."
     )
-    yield tally(results.claims)
     yield verdicts_table(results.claims)
     yield from _pictures(results)
     yield "## What it cost, and what is missing"
@@ -121,13 +127,27 @@ def results_blocks(results: PaperResults, command: str) -> Iterator[Block]:
         yield f"Chosen by halving, where the suite asks for the whole grid: {halved}."
 
 
+def _in_short(results: PaperResults) -> str:
+    cells = [cell for cell in results.cells if not cell.is_best]
+    words = f"**In short.** {tally(results.claims)}"
+    if not cells:
+        return words
+    beyond, chance = beyond_and_chance(cells)
+    return (
+        f"{words} With the paper's own settings and in its authors' world, {beyond} of {len(cells)} "
+        f"cells lie beyond {BEYOND:g} standard errors of the paper's; chance gives {chance:.1f}."
+    )
+
+
 def _table(results: PaperResults) -> Iterator[Block]:
     cells = results.cells
     yield "## The paper's table"
     yield (
         "Ours across worlds (every trial in a world of its own), *the paper's*, and ours in the "
         'authors\' own world ("there"); differences in standard errors (s.e.), across worlds with '
-        "the deviation between them; the lowest of ours in bold."
+        "the deviation between them; the lowest of ours in bold. D-UCB and SW-UCB have the "
+        'settings with which the paper\'s cells come out; "searched" is our own choice where it is '
+        "another."
     )
     yield overview([one.study for one in results.reports], cells)
     if cells:

@@ -23,6 +23,7 @@ from tidepull.paper.verdicts import (
     difference,
     distinct,
     missing,
+    span,
     worst,
 )
 from tidepull.reporting.stats import (
@@ -66,7 +67,11 @@ def beats(
     rule += f", by at least {least:.0%} of theirs" if least else ""
     rule += f", by less than {most:.0%} of theirs" if np.isfinite(most) else ""
     pairs, lost = evidence.pairs(problem, winners, losers)
-    return concluded(problem, says, rule, [*(_less(a, b, least, most) for a, b in pairs), *lost])
+    lines = [*(_less(a, b, least, most) for a, b in pairs), *lost]
+    margins = [1 - float(a.group.regrets.mean() / b.group.regrets.mean()) for a, b in pairs]
+    limited = bool(pairs) and (least > 0 or np.isfinite(most))
+    shown = f"by {span(margins, '.0%')} of their regret" if limited else ""
+    return concluded(problem, says, rule, lines, shown)
 
 
 def _less(a: PolicyTrials, b: PolicyTrials, least: float, most: float) -> Measurement:
@@ -122,6 +127,7 @@ def within(
     rule = f"the interval of the difference lies below {COMPARABLE:.0%} of random's regret"
     rule += " on both sides of zero" if both_ways else ""
     lines: list[Measurement] = []
+    ratios: list[float] = []
     for a, b in pairs:
         played, lost = evidence.pairs(problem, [a], [b])
         lines += lost
@@ -133,9 +139,11 @@ def within(
                 other_way = above(d.low, d.high, -limit)
                 outcome = other_way if other_way != HOLDS else outcome
             line = difference(one.problem, d, outcome, len(one.group.rows))
-            ratio = float(one.group.regrets.mean() / other.group.regrets.mean())
-            lines.append(replace(line, what=f"{line.what} ({ratio:.1f} times as much)"))
-    return concluded(problem, says, rule, distinct(lines))
+            ratios.append(float(one.group.regrets.mean() / other.group.regrets.mean()))
+            lines.append(replace(line, what=f"{line.what} ({ratios[-1]:.1f} times as much)"))
+    far = f"{span(ratios, '.1f')} times its regret; limit {COMPARABLE:.0%} of random's apart"
+    shown = far if ratios and not both_ways else ""
+    return concluded(problem, says, rule, distinct(lines), shown)
 
 
 def grows(
@@ -152,7 +160,7 @@ def grows(
     rule = f"over the last 1/{LATE} of the rounds regret grows at {words} than {limit:.0%} of random's pace"
     players, lines = evidence.players(problem, kinds)
     lines += [_share(one, _pace, "growth at the end", limit, quickly) for one in players]
-    return concluded(problem, says, rule, lines)
+    return concluded(problem, says, rule, lines, shares_shown(lines, "pace", limit))
 
 
 def keeps(
@@ -168,7 +176,13 @@ def keeps(
     rule = f"its regret is {'more' if more else 'less'} than {limit:.0%} of random's"
     players, lines = evidence.players(problem, kinds)
     lines += [_share(one, share_of_random, "regret", limit, more) for one in players]
-    return concluded(problem, says, rule, lines)
+    return concluded(problem, says, rule, lines, shares_shown(lines, "regret", limit))
+
+
+def shares_shown(lines: Sequence[Measurement], of: str, limit: float) -> str:
+    """The shares of random's that policies have, and the limit that they are put to."""
+    shares = span([line.value for line in lines if not np.isnan(line.value)], ".0%")
+    return f"{shares} of random's {of}; limit {limit:.0%}" if shares else ""
 
 
 def _share(

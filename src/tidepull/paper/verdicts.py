@@ -40,25 +40,28 @@ class Measurement:
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What the paper says about `topic`, the rule it is put to, what was measured, and the
-    verdict; `aside` is another verdict, on the paper's own code."""
+    verdict; `shown` are the figures that words such as "slowly" need beside it, `aside` is another
+    verdict, on the paper's own code."""
 
     topic: str
     says: str
     rule: str
     lines: tuple[Measurement, ...]
     outcome: str
+    shown: str = ""
     beyond_paper: bool = False
     aside: str = ""
 
     @property
     def verdict(self) -> str:
-        """The outcome, and in short why it is open or that the data are synthetic."""
+        """The outcome, in short why it is open or that the data are synthetic, and figures."""
         synthetic = any("synthetic" in line.problem for line in self.lines)
         untested = " on synthetic data, not tested on the paper's" if synthetic else ""
         missing = {line.what for line in self.lines if math.isnan(line.value)}
         lacks = missing.pop() if len(missing) == 1 else "trials are missing" if missing else ""
         why = f": {lacks or self.reason}" if self.reason else ""
-        return f"{self.outcome}{untested}{why}{f'; {self.aside}' if self.aside else ''}"
+        figures = f" ({self.shown})" if self.shown else ""
+        return f"{self.outcome}{untested}{why}{figures}{f'; {self.aside}' if self.aside else ''}"
 
     @property
     def reason(self) -> str:
@@ -68,11 +71,13 @@ class Claim:
         missing = [line for line in self.lines if math.isnan(line.value)]
         if missing:
             return "missing: " + "; ".join(f"{line.problem}: {line.what}" for line in missing)
-        trials = [line.trials for line in self.lines if line.outcome == OPEN]
-        if not trials:
+        lines = [line for line in self.lines if line.outcome == OPEN]
+        if not lines:
             return "nothing was played"
-        few = "one trial" if min(trials) == 1 else f"{min(trials)} trials"
-        return f"no difference that {few} can show"
+        least = min(lines, key=lambda line: line.trials)
+        few = "one trial" if least.trials == 1 else f"{least.trials} trials"
+        compared = " minus " in least.what
+        return f"no difference that {few} can show" if compared else f"{few} cannot tell"
 
     def as_plain(self) -> dict[str, Any]:
         """For JSON: what is not known is None."""
@@ -86,9 +91,18 @@ class Claim:
         return {**asdict(self), "lines": known, "reason": self.reason}
 
 
-def concluded(topic: str, says: str, rule: str, lines: Sequence[Measurement]) -> Claim:
+def concluded(
+    topic: str, says: str, rule: str, lines: Sequence[Measurement], shown: str = ""
+) -> Claim:
     """It fails as soon as one line does, and holds when all do."""
-    return Claim(topic, says, rule, tuple(lines), worst(line.outcome for line in lines))
+    return Claim(topic, says, rule, tuple(lines), worst(line.outcome for line in lines), shown)
+
+
+def span(values: Sequence[float], form: str) -> str:
+    """The least and the largest of some figures, as `format` writes them; empty where there are
+    none."""
+    ends = dict.fromkeys(format(end, form) for end in (min(values), max(values))) if values else ()
+    return " to ".join(ends)
 
 
 def worst(outcomes: Iterable[str]) -> str:

@@ -98,8 +98,9 @@ def test_large_margin_holds_only_when_clear_and_large(regret: float, outcome: st
 
 def test_small_margin_fails_when_it_is_clearly_large() -> None:
     found = evidence(at(GAUSSIAN, a=around(900), b=around(1000), c=around(1400)))
-    assert rules.beats(found, "", GAUSSIAN, ["a"], ["b"], most=0.2).outcome == HOLDS
-    assert rules.beats(found, "", GAUSSIAN, ["a"], ["c"], most=0.2).outcome == FAILS
+    small, large = (rules.beats(found, "", GAUSSIAN, ["a"], [b], most=0.2) for b in ("b", "c"))
+    assert small.verdict == "holds (by 10% of their regret)"
+    assert large.verdict == "fails (by 36% of their regret)"
 
 
 def test_conventional_rivals_have_their_searched_settings_too() -> None:
@@ -180,6 +181,8 @@ def test_growth_is_measured_against_the_pace_of_random(late: float, slow: str, q
     claim = rules.grows(found, "", GAUSSIAN, ["a"], 0.25)
     assert claim.lines[0].value == pytest.approx(late / 200)
     assert claim.outcome == slow
+    assert claim.verdict.endswith(f" ({late / 200:.0%} of random's pace; limit 25%)")
+    assert ("10 trials cannot tell" in claim.verdict) == (slow == OPEN)
     assert rules.grows(found, "", GAUSSIAN, ["a"], 0.25, quickly=True).outcome == quick
 
 
@@ -207,7 +210,9 @@ def test_comparable_is_within_a_twentieth_of_random(
     found = evidence(
         at(GAUSSIAN, random=around(1600), a=around(regret, 20), b=around(30, 20)[::-1])
     )
-    assert rules.within(found, "", GAUSSIAN, [("a", "b")]).outcome == one_way
+    claim = rules.within(found, "", GAUSSIAN, [("a", "b")])
+    assert claim.outcome == one_way
+    assert f"({regret / 30:.1f} times its regret; limit 5% of random's apart)" in claim.verdict
     assert rules.within(found, "", GAUSSIAN, [("a", "b")], both_ways=True).outcome == both_ways
 
 

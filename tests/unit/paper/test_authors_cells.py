@@ -92,6 +92,12 @@ def test_control_of_the_digits_is_said_where_it_was_played() -> None:
     assert control_words([]) == ""
     played = authors_study("flipping-digits", {"fixed": [2843.6] * 10})
     assert control_words([played]).endswith("arm 1 has a regret of 2,843.6.")
+    better, worse = (
+        authors_study("flipping-digits", {"fixed": [2843.6] * 10, "rnlps-best": around(regret)})
+        for regret in (3056.0, 2800.0)
+    )
+    assert control_words([better]).endswith("2,843.6, less than every policy of the row.")
+    assert control_words([worse]) == control_words([played])
 
 
 def test_cells_across_worlds_leave_out_other_problems_and_the_slip() -> None:
