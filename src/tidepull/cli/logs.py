@@ -167,7 +167,7 @@ def _show_diagnosis(diagnosis: Diagnosis) -> None:
         )
     sentences = [[escape(sentence)] for sentence in diagnosis.recommendation]
     print_table("In short", ["what this log says"], sentences)
-    for sentence in diagnosis.warnings:
+    for sentence in diagnosis.warnings[len(diagnosis.log.reading.notes) :]:  # shown above
         say(f"caveat: {escape(sentence)}")
     say(f"[dim]{escape(diagnosis.used)}[/]")
 

@@ -292,8 +292,8 @@ def _spellings(known: Sequence[str], counts: IntArray, notes: list[str]) -> list
         others = [f"'{known[code]}' ({counts[code]:,})" for code in codes if code != usual]
         if others:
             notes.append(
-                f"{', '.join(others)} differ from the arm '{known[usual]}' only by case or blanks "
-                "and count as it (--arms keeps them apart)"
+                f"{', '.join(others)} count{'s' * (len(others) == 1)} as the arm '{known[usual]}', "
+                "because only case or blanks differ (--arms keeps them apart)"
             )
         for code in codes:
             spelling[code] = usual

@@ -4,6 +4,7 @@ read."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,13 @@ LARGEST = 1e15
 MOST_LABELS = 100_000
 """Different texts of a column, beyond which it is taken for a column of ids."""
 
-_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "ja", "wahr", "oui", "vrai", "sí", "si"), 1.0),
+    **dict.fromkeys(("false", "no", "nein", "falsch", "non", "faux"), 0.0),
+}
+"""Words that spreadsheets of several languages write for 1 and 0."""
+_DECIMAL_COMMA = re.compile(r"[+-]?(?![1-9]\d{0,2},\d{3}$)(\d+|\d{1,3}(\.\d{3})+),\d+")
+"""Numbers with a decimal comma. "1,234" may be a thousand in English, so it is not one of them."""
 _NOTHING = ("", "null", "none", "na", "nan", "n/a")
 
 
@@ -66,10 +73,18 @@ def times_of(column: Any, form: str = "") -> tuple[FloatArray, BoolArray, bool]:
 
 
 def number_of(value: Any) -> float:
-    """One cell as a number, "true" and "yes" as 1; ValueError where it is none."""
+    """One cell as a number; ValueError where it is none.
+
+    >>> number_of("yes"), number_of("nein"), number_of("44,61"), number_of("1.234,5")
+    (1.0, 0.0, 44.61, 1234.5)
+    """
     if isinstance(value, str):
         text = value.strip().lower()
-        return _WORDS[text] if text in _WORDS else float(text)
+        if text in _WORDS:
+            return _WORDS[text]
+        if _DECIMAL_COMMA.fullmatch(text):
+            text = text.replace(".", "").replace(",", ".")
+        return float(text)
     return float(value)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from tidepull.errors import DataError, MissingExtraError, ParameterError
 from tidepull.logs import formats
 from tidepull.logs.build import Batch, Builder
-from tidepull.logs.cells import to_list
+from tidepull.logs.cells import number_of, to_list
 from tidepull.logs.formats import LoggedDecision, decisions, read_lines, tables
 from tidepull.logs.formats.tables import Roles, find_roles
 from tidepull.logs.log import Log, parse_time, unit_of, zone_of
@@ -262,7 +262,7 @@ def guess_columns(batch: Batch, roles: Roles) -> Guess:
             f"column '{parts['time']}' has dates and is taken for the time (--time names another)"
         )
     left_out = [
-        name for name in dates if name != parts.get("time") and not _is_numeric(cells[name])
+        name for name in dates if name != parts.get("time") and _numbers(cells[name]) is None
     ]
     notes += [
         f"column '{name}' has dates and is left out of the context (--paid-at names the time of rewards)"
@@ -300,8 +300,9 @@ def date_form(cells: Sequence[Any]) -> str | None:
     known = [cell for cell in cells if cell not in (None, "")]
     if not known:
         return None
-    if _is_numeric(known):
-        return ISO if _is_epoch(np.array(known, float)) else None
+    plain = _numbers(known)
+    if plain is not None:
+        return ISO if _is_epoch(plain) else None
     forms = [ISO, *(day + clock for day in _DAYS for clock in _CLOCKS)]
     times = {form: _times(known, form) for form in forms if _fits(known[0], form)}
     fit = {form: t for form, t in times.items() if len(t) >= _NEARLY_ALL * len(known)}
@@ -316,10 +317,10 @@ def is_id(name: str, cells: Sequence[Any]) -> bool:
     distinct = set(map(str, known))
     if len(distinct) < _NEARLY_ALL * len(known):
         return False
-    if not _is_numeric(known):
+    numbers = _numbers(list(distinct))
+    if numbers is None:
         return True
-    numbers = np.sort(np.array([float(text) for text in distinct]))
-    counts = (np.diff(numbers) == 1).mean() >= 0.9
+    counts = (np.diff(np.sort(numbers)) == 1).mean() >= 0.9
     return bool((numbers % 1 == 0).all() and (counts or _NAME_OF_ID.search(name) is not None))
 
 
@@ -343,13 +344,13 @@ def _times(cells: Sequence[Any], form: str) -> FloatArray:
     return np.array(times)
 
 
-def _is_numeric(cells: Sequence[Any]) -> bool:
+def _numbers(cells: Sequence[Any]) -> FloatArray | None:
+    """The numbers of all cells that are filled; None where one is no finite number."""
     try:
-        return bool(
-            np.isfinite(np.array([cell for cell in cells if cell not in (None, "")], float)).all()
-        )
+        numbers = np.array([number_of(cell) for cell in cells if cell not in (None, "")])
     except (TypeError, ValueError):
-        return False
+        return None
+    return numbers if np.isfinite(numbers).all() else None
 
 
 def _is_epoch(numbers: FloatArray) -> bool:
@@ -365,7 +366,7 @@ def _is_epoch(numbers: FloatArray) -> bool:
 def _lateness(cells: Sequence[Any], form: str) -> tuple[int, float]:
     """Missing cells and mean moment: the time of a decision is always known, and comes first."""
     known = [cell for cell in cells if cell not in (None, "")]
-    if _is_numeric(known):
-        numbers = np.array(known, float)
+    numbers = _numbers(known)
+    if numbers is not None:
         return len(cells) - len(known), float(numbers.mean() / (unit_of(numbers) or 1.0))
     return len(cells) - len(known), float(_times(known, form).mean())

@@ -20,7 +20,7 @@ from tidepull.logs.diagnosis.testing import LEVEL
 from tidepull.logs.log import WEEKDAYS, zone_of
 from tidepull.reporting.figures import dated, pyplot, svg, tidy
 from tidepull.reporting.tables import Cell, Table, number, render_page
-from tidepull.types import FloatArray
+from tidepull.types import FloatArray, IntArray
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#997700", "#8c8c8c")
 KIND_COLOURS = {
@@ -119,9 +119,18 @@ def heat(found: Diagnosis, what: str) -> str:
     return _svg(figure, f"heat-{what}")
 
 
+def best_hours(found: Diagnosis) -> IntArray | None:
+    """The best arm of each hour on weekdays and on weekends; -1 where it is not clear. It is what the
+    recommendation says, if the log has a daily or weekly season; else what the hours say by themselves."""
+    if found.structure is None or found.structure.best is None:
+        return best_by_hour(found.log)
+    days = found.structure.best[:5], found.structure.best[5:]
+    return np.array([np.where((day == day[0]).all(axis=0), day[0], -1) for day in days])
+
+
 def week(found: Diagnosis) -> str:
     """The best arm of each hour on weekdays and weekends, where the log is clear about it."""
-    best, arms = best_by_hour(found.log), shown_arms(found)
+    best, arms = best_hours(found), shown_arms(found)
     assert best is not None
     figure, (axes,) = _figure(1, height=1.5)
     for row, hours in enumerate(best):
@@ -203,7 +212,7 @@ def calibration(found: Diagnosis) -> str:
         )
         axes.set_title(f"by {name}", fontsize=10)
         tidy(axes)
-    panels[0].set_ylabel("sum of 1/p, of what it should be")
+    panels[0].set_ylabel("sum of 1/p, relative to expected")
     return _svg(figure, "calibration")
 
 
@@ -334,7 +343,7 @@ def _tables(found: Diagnosis) -> dict[str, Any]:
         "measures": Table(
             "measures",
             "Measures of order",
-            ("measure", "p by itself"),
+            ("measure", "p, uncorrected"),
             tuple((Cell(name), number(p, 3)) for name, p in measures),
             "The smallest of several p-values is expected to be small; the p-value above is corrected for that.",
         ),
@@ -382,7 +391,7 @@ def _arms_table(found: Diagnosis) -> Table:
     )  # fmt: skip
     columns = (
         "arm", "decisions", "share, %", "rewards", "mean reward", "95% interval", "least propensity",
-        "mean propensity", "sum of 1/p, of what it should be",
+        "mean propensity", "sum of 1/p, relative to expected",
     )  # fmt: skip
     hidden = len(lines) - _MOST_ARMS
     more = f"{hidden:,} more arms are not shown. " if hidden > 0 else ""

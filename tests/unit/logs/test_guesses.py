@@ -12,6 +12,7 @@ import pytest
 
 from tests.unit.logs import writing
 from tidepull import logs
+from tidepull.errors import DataError
 from tidepull.logs.reading import date_form, is_id
 
 START = datetime(2026, 1, 30, 9, tzinfo=UTC).timestamp()
@@ -137,7 +138,7 @@ def test_labels_that_differ_by_case_or_blanks_are_one_arm(tmp_path: Path) -> Non
     log = read(tmp_path, table)
     assert log.arms == ("coffee", "dinner")
     (note,) = [note for note in log.reading.notes if "case or blanks" in note]
-    assert "'Coffee' (1), 'COFFEE' (1), 'cof fee' (1) differ from the arm 'coffee'" in note
+    assert "'Coffee' (1), 'COFFEE' (1), 'cof fee' (1) count as the arm 'coffee'" in note
     apart = read(tmp_path, table, arms=["coffee", "Coffee", "COFFEE", "cof fee", "dinner"])
     assert apart.n_arms == 5
     assert (apart.arm == 1).sum() == 1
@@ -161,3 +162,31 @@ def test_backtest_prints_a_table_with_its_caveats(tmp_path: Path) -> None:
     assert shown[1].split()[:2] == ["logged", "mean"]
     assert any(line.endswith("rests on the model") for line in shown)
     assert any(line.startswith("ucb: it learnt from") for line in shown)
+
+
+def test_cells_of_a_german_spreadsheet_are_read(tmp_path: Path) -> None:
+    clicks, amounts = ("nein", "ja"), ("12,50", "1.204,75", "0,125", "")
+    rows = [f"A-{n};{clicks[n // 4 % 2]};{amounts[n % 4]};{'rot' if n % 3 else 'blau'}" for n in range(80)]
+    path = tmp_path / "shop.csv"
+    path.write_text("\n".join(["Nummer;Klick;Warenkorb;Banner", *rows]), encoding="utf-8-sig")
+    log = logs.read(path, reward="Klick")
+    assert log.reward[:8].tolist() == [0.0] * 4 + [1.0] * 4
+    assert log.context["Warenkorb"].values[:3].tolist() == [12.5, 1204.75, 0.125]
+    assert np.isnan(log.context["Warenkorb"].values[3])
+    assert log.reading.roles["id"] == "Nummer"
+
+
+def test_comma_of_thousands_is_not_taken_for_a_decimal_comma(tmp_path: Path) -> None:
+    path = tmp_path / "shop.csv"
+    path.write_text("banner;click\nred;1,250\nblue;2,500\n")
+    with pytest.raises(DataError, match="reward is no number: '1,250'"):
+        logs.read(path)
+
+
+@pytest.mark.parametrize("where", ["header", "row"])
+def test_text_that_is_not_utf8_names_the_fix(tmp_path: Path, where: str) -> None:
+    path = tmp_path / "shop.csv"
+    header, cell = ("gerät", "pc") if where == "header" else ("geraet", "gerät")
+    path.write_bytes(f"banner,click,{header}\nred,1,{cell}\n".encode("latin-1"))
+    with pytest.raises(DataError, match="is not UTF-8 text.*; save it as UTF-8"):
+        logs.read(path)

@@ -31,7 +31,8 @@ _DO = {
     "change misleads.",
     "rounds": "Let the policy remember the season: tide finds it by itself; forgetting alone comes "
     "too late each time.",
-    "clock": "Give the policy the time: tide reads it, and so does an agent with its calendar on.",
+    "clock": "Use a policy that knows the time: tide reads it, and an agent gives hour and weekday to "
+    "the others.",
     "regimes": "Let the policy remember regimes and recognise them when they come back: tide does "
     "by itself.",
     "last": "Let the policy look at what was played last: tide does, rnlps too.",
@@ -62,8 +63,9 @@ def verdict(diagnosis: Diagnosis) -> str:
         return f"Rewards depend on time ({p})."
     kind = diagnosis.structure.kind_of_change
     weight = diagnosis.structure.weights[kind]
-    how = "surely" if weight >= _SURE else "probably" if weight >= _LIKELY else "perhaps"
-    return f"Rewards depend on time ({p}), {how} by {KINDS[kind]} ({weight:.0%} of the evidence)."
+    how = "almost certainly" if weight >= _SURE else "probably" if weight >= _LIKELY else "perhaps"
+    kind = f"{how} through {KINDS[kind]} ({weight:.0%} of the evidence)"
+    return f"Rewards depend on time ({p}), {kind}."
 
 
 def action(diagnosis: Diagnosis) -> str:
@@ -83,9 +85,14 @@ def worth(diagnosis: Diagnosis) -> str:
     if found:
         return found[0]
     if not diagnosis.worth:
+        if diagnosis.log.propensity is None:
+            return (
+                "Without propensities the log cannot say what it would bring. If all arms had equal "
+                "probability, add --uniform."
+            )
         return (
-            "What it would bring cannot be estimated: the log has no propensities, or rewards do "
-            "not vary."
+            "The log cannot say what it would bring: it has one arm, its rewards do not vary, or "
+            "not every arm was on offer."
         )
     return "No rule that follows time earns clearly more on this log than the best arm so far."
 

@@ -36,16 +36,16 @@ from tidepull.tide.structural_mixture import (
     structures_of,
     sure_week,
 )
-from tidepull.types import Context, Event, FloatArray, ProblemShape
+from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
 KINDS = {
     "nothing": "nothing changes",
     "drift": "drift",
     "changes": "change points",
-    "rounds": "a season in rounds",
-    "clock": "a season on the clock",
-    "regimes": "regimes that come back",
-    "last": "the last decisions decide",
+    "rounds": "a season in decisions",
+    "clock": "a daily or weekly season",
+    "regimes": "regimes that return",
+    "last": "dependence on the last decisions",
 }
 """Every kind of time structure, in words."""
 
@@ -82,7 +82,8 @@ class ChangePoint:
 class TimeStructure:
     """`weights` has each kind's share of the evidence at the end, `leading` the leading hypotheses
     in words with their shares, `rows` and `over_time` the weights of kinds (columns as in KINDS)
-    after some rows of the log."""
+    after some rows of the log; `best` has the surely best arm of every hour of the week (7 x 24, -1
+    where none is), if there is a daily or weekly season."""
 
     weights: Mapping[str, float]
     leading: tuple[tuple[str, float], ...]
@@ -91,6 +92,7 @@ class TimeStructure:
     hours: tuple[str, ...]
     rows: tuple[int, ...]
     over_time: FloatArray
+    best: IntArray | None = None
 
     @property
     def kind_of_change(self) -> str:
@@ -219,8 +221,11 @@ def _read(
     changes = [] if shares["changes"] < 0.02 else told.told.get("changes", ())
     regimes = told.told.get("regimes", ()) if shares["regimes"] >= 0.02 else ()
     hours: tuple[HourSpan, ...] = ()
+    best = None
     if clock is not None and events.time is not None and shares["clock"] >= _LEADS:
-        hours = spans(sure_week([clock.season], float(events.time[-1]), np.ones(len(labels), bool)))
+        week = sure_week([clock.season], float(events.time[-1]), np.ones(len(labels), bool))
+        hours = spans(week)
+        best = np.array([*map(log.arms.index, labels), -1])[week]
     last = len(events) - 1
     return TimeStructure(
         weights=shares,
@@ -230,6 +235,7 @@ def _read(
         hours=tuple(one.words(f"'{labels[one.arm]}'") for one in hours),
         rows=tuple(int(events.row[min(max(int(r) - 1, 0), last)]) for r in told.rounds),
         over_time=_over_time(told, history, shares),
+        best=best,
     )
 
 

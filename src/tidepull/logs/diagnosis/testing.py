@@ -124,18 +124,18 @@ def _measures(events: Events) -> dict[str, Measure]:
     if n >= 4 * _LEAST:
         together, alone = _changes(events)
         result |= {
-            "one change, all arms at once": together,
-            "one change of one arm": alone,
+            "one change point, all arms": together,
+            "one change point, one arm": alone,
             "slow drift": _drift(events),
         }
-        for name, memory in (("neighbours alike", 8), ("wide neighbourhoods alike", 64)):
+        for name, memory in (("short autocorrelation", 8), ("long autocorrelation", 64)):
             result[name] = _alike(events, memory)
     if n >= 64:
         grouped = _arm_groups(events)
-        result["a season in rounds"] = _season(np.arange(n), n, grouped)
+        result["period in decisions"] = _season(np.arange(n), n, grouped)
         if events.time is not None and events.time[-1] > events.time[0]:
             places, cells = _on_a_grid(events.time)
-            result["a season on the clock"] = _season(places, cells, grouped)
+            result["period in time"] = _season(places, cells, grouped)
     if events.time is not None and events.dated:
         days = (events.time[-1] - events.time[0]) / DAY
         if days >= 2:
@@ -144,8 +144,8 @@ def _measures(events: Events) -> dict[str, Measure]:
             result["weekday"] = _cells(events.arm, weekday_of(events.time))
     if events.each == 1 and events.scale < 1.01 and n >= 64:
         before = np.concatenate([[events.n_arms], events.arm[:-1]])
-        result["the arm before"] = _cells(events.arm, before)
-        result["the reward before"] = _reward_before(events)
+        result["previous arm"] = _cells(events.arm, before)
+        result["previous reward"] = _reward_before(events)
     return result
 
 

@@ -18,6 +18,8 @@ from tidepull.logs.build import ROWS, Batch, Fault
 
 T = TypeVar("T")
 
+TO_UTF_8 = "save it as UTF-8, as by iconv -f WINDOWS-1252 -t UTF-8"
+
 _LONGEST_LINE = 1 << 16
 """Characters of a first line that are looked at."""
 
@@ -51,10 +53,9 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             for number, line in enumerate(text, 1):
                 yield number, line.rstrip("\r\n")
     except (OSError, EOFError) as error:
-        raise DataError(f"{path}: damaged after line {number} ({error})") from None
+        raise DataError(f"{path} is damaged after line {number} ({error})") from None
     except UnicodeDecodeError:
-        where = f"after line {number}" if number else "from its first line on"
-        raise DataError(f"{path}: is no text in UTF-8 ({where})") from None
+        raise DataError(f"{path} is not UTF-8 text (after line {number}); {TO_UTF_8}") from None
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:

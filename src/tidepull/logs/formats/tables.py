@@ -23,6 +23,7 @@ from tidepull.errors import DataError
 from tidepull.logs.build import ROWS, Batch, Fault
 from tidepull.logs.cells import to_list
 from tidepull.logs.formats import (
+    TO_UTF_8,
     delimiter_of,
     flatten,
     header_of,
@@ -268,7 +269,9 @@ def csv_batches(path: Path, roles: Roles) -> Iterator[Batch]:
         if n_reported < len(faults):
             yield Batch([], {}, faults=[fault for fault in faults[n_reported:] if fault[1]])
     except (pa.ArrowInvalid, OSError, EOFError) as error:
-        raise DataError(f"{path}: cannot be read as CSV ({_short(error)})") from None
+        if "UTF8" in str(error):
+            raise DataError(f"{path} is not UTF-8 text; {TO_UTF_8}") from None
+        raise DataError(f"{path} cannot be read as CSV ({_short(error)})") from None
 
 
 def _filled(block: Any) -> BoolArray:
@@ -331,7 +334,7 @@ def parquet_batches(path: Path, roles: Roles) -> Iterator[Batch]:
             yield batch_of(columns, roles, np.arange(row, row + len(block)))  # type: ignore[arg-type]
             row += len(block)
     except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{path}: damaged after row {row - 1} ({_short(error)})") from None
+        raise DataError(f"{path} is damaged after row {row - 1} ({_short(error)})") from None
 
 
 def _open_parquet(path: Path) -> Any:
@@ -341,7 +344,7 @@ def _open_parquet(path: Path) -> Any:
     try:
         return parquet.ParquetFile(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{path}: cannot be read as Parquet ({_short(error)})") from None
+        raise DataError(f"{path} cannot be read as Parquet ({_short(error)})") from None
 
 
 def load_obp(path: Path) -> dict[str, Any]:
@@ -350,7 +353,7 @@ def load_obp(path: Path) -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{path}: cannot be read as a dictionary of arrays ({error})") from None
+        raise DataError(f"{path} cannot be read as a dictionary of arrays ({error})") from None
 
 
 def obp_batch(feedback: Mapping[str, Any], source: str) -> tuple[Batch, list[str]]:
