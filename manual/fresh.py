@@ -53,6 +53,10 @@ agent = tidepull.Agent("shop.db", read_only=True)
 assert len(agent.history("pandas")) == len(agent.history("polars")) == 30
 agent.export("shop.parquet")
 assert len(tidepull.logs.read("shop.parquet")) == 30
+import subprocess, sys
+for command in ("diagnose", "backtest"):
+    run = [sys.executable, "-m", "tidepull", command, "shop.parquet"]
+    subprocess.run(run, check=True, capture_output=True)
 """,
     "data": "import sklearn, mlxtend, pooch, pyarrow",
     "cluster": "import ray",

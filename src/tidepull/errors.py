@@ -169,4 +169,5 @@ class MissingExtraError(TidepullError):
     exit_code = 2
 
     def __init__(self, feature: str, extra: str) -> None:
+        self.extra = extra
         super().__init__(f"{feature} needs the extra '{extra}': pip install 'tidepull[{extra}]'")

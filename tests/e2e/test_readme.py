@@ -77,6 +77,6 @@ def test_command_without_its_extra_says_so_with_exit_code_two(
         main()
     assert end.value.code == 2
     assert capsys.readouterr().err == (
-        "tidepull: the command line needs the extra 'serve' or 'experiments': pip install "
+        "tidepull: the command line needs the extra 'serve', 'experiments' or 'tables': pip install "
         "'tidepull[serve]'\n"
     )

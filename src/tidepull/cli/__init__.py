@@ -12,7 +12,7 @@ def main() -> None:
         import typer  # noqa: F401
     except ModuleNotFoundError:
         sys.stderr.write(
-            "tidepull: the command line needs the extra 'serve' or 'experiments': pip install "
+            "tidepull: the command line needs the extra 'serve', 'experiments' or 'tables': pip install "
             "'tidepull[serve]'\n"
         )
         sys.exit(2)

@@ -65,7 +65,14 @@ class LazyCommand:
     def load(self, name: str) -> Any:
         """The real command."""
         module, _, attribute = self.place.partition(":")
-        target: Any = getattr(import_module(f"tidepull.cli.{module}"), attribute)
+        try:
+            target: Any = getattr(import_module(f"tidepull.cli.{module}"), attribute)
+        except MissingExtraError as error:
+            raise MissingExtraError(f"tidepull {name}", error.extra) from None
+        except ModuleNotFoundError as error:
+            if error.name != "scipy":
+                raise
+            raise MissingExtraError(f"tidepull {name}", "experiments") from None
         if not isinstance(target, typer.Typer):
             function, target = target, typer.Typer(add_completion=False)
             target.command(name)(function)
@@ -132,10 +139,6 @@ def run_app() -> None:
         raise
     except TidepullError as error:
         _fail(str(error), error.exit_code)
-    except ModuleNotFoundError as error:
-        if error.name != "scipy":
-            raise
-        _fail(str(MissingExtraError("the command", "experiments")), MissingExtraError.exit_code)
     except MemoryError as error:
         _fail(f"this needs more memory than there is ({error}): make it smaller", 1)
     except OSError as error:

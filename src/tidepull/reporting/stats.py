@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy import special, stats
+
+from tidepull.errors import MissingExtraError
+
+try:
+    from scipy import special, stats
+except ModuleNotFoundError:
+    raise MissingExtraError("tidepull.reporting", "experiments") from None
 
 from tidepull.reporting.frames import Group, Study
 from tidepull.types import FloatArray

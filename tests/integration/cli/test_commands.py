@@ -61,7 +61,7 @@ def test_command_that_needs_scipy_names_the_extra() -> None:
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "tidepull: the command needs the extra 'experiments': pip install 'tidepull[experiments]'\n"
+        "tidepull: tidepull run needs the extra 'experiments': pip install 'tidepull[experiments]'\n"
     )
 
 

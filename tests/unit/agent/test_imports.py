@@ -80,6 +80,17 @@ print(np.abs(posterior.precision @ covariance - np.eye(2)).max() < 1e-15)
     assert printed(WITHOUT_SCIPY + program).split() == ["True"] * 5
 
 
+def test_plot_names_the_extra_when_there_is_no_scipy() -> None:
+    program = """
+agent = tidepull.Agent.memory(arms=["a", "b"], context={}, policy="random")
+try:
+    agent.plot("shop.png")
+except tidepull.errors.MissingExtraError as error:
+    print(error.extra)
+"""
+    assert printed(WITHOUT_SCIPY + program) == "experiments"
+
+
 def test_logs_and_synthetic_banners_name_the_extra_that_has_scipy() -> None:
     program = """
 from tidepull.problems.criteo.banners import synthetic_file
