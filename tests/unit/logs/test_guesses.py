@@ -166,7 +166,10 @@ def test_backtest_prints_a_table_with_its_caveats(tmp_path: Path) -> None:
 
 def test_cells_of_a_german_spreadsheet_are_read(tmp_path: Path) -> None:
     clicks, amounts = ("nein", "ja"), ("12,50", "1.204,75", "0,125", "")
-    rows = [f"A-{n};{clicks[n // 4 % 2]};{amounts[n % 4]};{'rot' if n % 3 else 'blau'}" for n in range(80)]
+    rows = [
+        f"A-{n};{clicks[n // 4 % 2]};{amounts[n % 4]};{'rot' if n % 3 else 'blau'}"
+        for n in range(80)
+    ]
     path = tmp_path / "shop.csv"
     path.write_text("\n".join(["Nummer;Klick;Warenkorb;Banner", *rows]), encoding="utf-8-sig")
     log = logs.read(path, reward="Klick")
