@@ -233,13 +233,21 @@ def suite_costs(frame: Frame) -> dict[str, tuple[int, float]]:
 
 
 def cost_table(frame: Frame) -> Table:
-    """CPU hours of every suite, and of all."""
-    costs = {**suite_costs(frame), "all": (frame.trials, frame.cpu_seconds)}
+    """CPU hours of every suite, with the report of what it selected, and of all."""
+    costs: dict[str, tuple[int, float]] = {}
+    for name, (count, seconds) in suite_costs(frame).items():
+        suite = name.removesuffix("-selected")
+        others, before = costs.get(suite, (0, 0.0))
+        costs[suite] = others + count, before + seconds
+    costs["all"] = frame.trials, frame.cpu_seconds
     rows = tuple(
         (Cell(name), number(count, 0), number(seconds / 3600, 2))
         for name, (count, seconds) in costs.items()
     )
-    note = "A trial that several suites ask for counts for each of them, and once for all."
+    note = (
+        "Searches with the reports of what they chose. A trial that several suites ask for counts "
+        "for each of them, and once for all."
+    )
     return Table("cost", "Cost", ("suite", "trials", "CPU hours"), rows, note)
 
 
@@ -259,7 +267,10 @@ def missing_blocks(frame: Frame) -> Iterator[str]:
     yield "Not played, for want of processor time:"
     lines = []
     if searched:
-        lines.append(f"- of searches: {_counted(searched)}; their best cells are empty.")
+        lines.append(
+            f"- of searches, whose later rungs wait for them: {_counted(searched)}; their best cells "
+            "are empty."
+        )
     if reported:
         lines.append(f"- of reports: {_counted(reported)}; cells and claims stand on the others.")
     yield "\n".join(lines)

@@ -342,8 +342,8 @@ def test_settings_of_an_unfinished_search_are_told_from_reports(tmp_path: Path) 
     keep(fill(tmp_path / "store", SEARCH, only=("*/seed-100",)), tmp_path / "kept")
     _, lost, _ = missing_blocks(archived_frame(tmp_path / "kept"))
     assert lost.splitlines() == [
-        "- of searches: d-ucb on flipping-gaussian (12); sw-ucb on flipping-gaussian (4); their best "
-        "cells are empty.",
+        "- of searches, whose later rungs wait for them: d-ucb on flipping-gaussian (12); sw-ucb on "
+        "flipping-gaussian (4); their best cells are empty.",
         "- of reports: random on flipping-gaussian (2); cells and claims stand on the others.",
     ]
 
