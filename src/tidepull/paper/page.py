@@ -154,9 +154,12 @@ def _table(results: PaperResults) -> Iterator[Block]:
         across = list(across_cells([one.study for one in results.reports]))
         there, apart = "in the authors' world", "across worlds, without the digits and the slip"
         yield "\n".join((*_tallies(there, cells), *_tallies(apart, across)))
-        if reasons := best_reasons(across) | best_reasons(cells):
-            words = "; ".join(f"{place}: {why}" for place, why in reasons.items())
-            yield f"Why those best columns differ. {words}."
+        why: dict[str, list[str]] = {}
+        for place, (words, figures) in (best_reasons(across) | best_reasons(cells)).items():
+            why.setdefault(words, []).append(f"{place} ({figures})")
+        if why:
+            lines = " ".join(f"{words}: {', '.join(places)}." for words, places in why.items())
+            yield f"Why those best columns differ. {lines}"
         yield "![Differences in the authors' world](results/authors.svg)"
     if choices := list(best_choices(results.frame.suites)):
         yield (
@@ -170,8 +173,8 @@ def _table(results: PaperResults) -> Iterator[Block]:
             f"did not see: {worse}. Few seeds and short trials rank settings badly."
         )
     studies = results.frame.studies
-    if words := " ".join(filter(None, (control_words(studies), slip_words(studies)))):
-        yield words
+    if notes := " ".join(filter(None, (control_words(studies), slip_words(studies)))):
+        yield notes
     if len(_curves(results)) > 1:
         yield "![Regret curves of all problems](results/curves.svg)"
 

@@ -163,9 +163,9 @@ def worse_bests(reports: Sequence[Study]) -> str:
     )
 
 
-def best_reasons(cells: Sequence[AuthorsCell]) -> dict[str, str]:
-    """Why best networks lie beyond two standard errors: whose search chose a setting that is no
-    better than the default of the same network."""
+def best_reasons(cells: Sequence[AuthorsCell]) -> dict[str, tuple[str, str]]:
+    """Why best networks lie beyond two standard errors, with figures: whose search chose a setting
+    that is no better than the default of the same network, or else how much each gained on it."""
     ours = {(cell.row, cell.column): cell.ours.mean for cell in cells}
     reasons = {}
     for cell in cells:
@@ -173,14 +173,18 @@ def best_reasons(cells: Sequence[AuthorsCell]) -> dict[str, str]:
             continue
         default = cell.column.replace("best", "default")
         theirs, mine = published.REGRET[cell.row][default].mean, ours.get((cell.row, default))
-        why = "the paper does not print its setting; our search chose by itself"
-        if cell.z < 0 and theirs <= cell.paper.mean:
-            figures = f"{cell.paper.mean:,.1f} against {theirs:,.1f}"
-            why = f"the paper's own best is no better than its default ({figures})"
-        elif cell.z > 0 and mine is not None and mine <= cell.ours.mean:
-            figures = f"{cell.ours.mean:,.1f} against {mine:,.1f}"
-            why = f"our search was misled, ours is no better than our default ({figures})"
-        reasons[f"{HEADS[cell.column]} of {cell.row}"] = why
+        best, paper = cell.ours.mean, cell.paper.mean
+        if cell.z < 0 and theirs <= paper:
+            why = "The paper's own best is no better than its default"
+            figures = f"{paper:,.1f} against {theirs:,.1f}"
+        elif mine is not None and cell.z > 0 and mine <= best:
+            why = "Our search was misled, its best is no better than our default"
+            figures = f"{best:,.1f} against {mine:,.1f}"
+        else:
+            why = "The paper does not print its setting, and the two searches gained unlike amounts"
+            mine_too = f"ours {mine - best:,.1f}, " if mine is not None else ""
+            figures = f"{mine_too}the paper's {theirs - paper:,.1f} below the default"
+        reasons[f"{HEADS[cell.column]} of {cell.row}"] = why, figures
     return reasons
 
 
