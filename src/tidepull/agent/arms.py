@@ -87,9 +87,11 @@ class Arms:
     def label(self, place: int, seq: int | None = None) -> str:
         """The label of the arm in that place, now or when record `seq` was made."""
         arm = self._arms[place]
-        return next(
-            (label for label, last in arm.former if seq is not None and seq <= last), arm.label
-        )
+        if seq is not None:
+            for label, last in arm.former:
+                if seq <= last:
+                    return label
+        return arm.label
 
     def since(self, place: int) -> int:
         """The last record before the time of the arm in that place."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidepull.policies.checks import count_true
 from tidepull.types import BoolArray, FloatArray, IntArray, Snapshot
 
 
@@ -61,7 +62,7 @@ def floor_chances(shares: FloatArray, available: BoolArray) -> FloatArray:
     >>> floor_chances(np.array([1.0, 0.0]), np.array([True, True])).tolist()
     [0.999, 0.001]
     """
-    count = int(np.count_nonzero(available))
+    count = count_true(available)
     each = min(LEAST_CHANCE, MOST_SPREAD / count)
     floored: FloatArray = (1 - count * each) * shares + each * available
     return floored

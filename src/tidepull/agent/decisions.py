@@ -238,9 +238,8 @@ class Decisions:
             if pending is not None and pending.latest > safe:
                 break
             self._forget(self._done.popleft())
-        for _ in range(
-            min(2, len(self._pending) - REMEMBERED)
-        ):  # one more than came, so that a flood ebbs away
+        # One more than came, so that a flood ebbs away.
+        for _ in range(min(2, len(self._pending) - REMEMBERED)):
             seq, oldest = next(iter(self._pending.items()))
             if oldest.latest > safe:
                 self._pending.move_to_end(seq)

@@ -272,11 +272,12 @@ class Category(Field):
         list of float
             The row, which is 0 in all other columns.
         """
-        if self.width == 1 and len(self.values) == 2:
-            state[1] += value not in self.values
-            return [1.0 if value == self.values[0] else -1.0 if value == self.values[1] else 0.0]
-        row = [0.0] * self.width
-        column = column_of(value, self.values, self.unseen or 0, state)
+        values, unseen = self.values, self.unseen or 0
+        if len(values) == 2 and not unseen:
+            state[1] += value not in values
+            return [1.0 if value == values[0] else -1.0 if value == values[1] else 0.0]
+        row = [0.0] * (len(values) + unseen)
+        column = column_of(value, values, unseen, state)
         if column is not None:
             row[column] = 1.0
         return row
@@ -655,6 +656,8 @@ def is_missing(value: Any) -> bool:
 
 def finite_number(value: Any) -> float | None:
     """A float of a sensible size, None for NaN."""
+    if type(value) is float and -_LARGEST <= value <= _LARGEST:
+        return value
     if isinstance(value, bool | np.bool_) or not isinstance(
         value, int | float | Decimal | np.number
     ):
@@ -672,6 +675,8 @@ def finite_number(value: Any) -> float | None:
 
 def text_of(value: Any) -> str:
     """Text, or a number or boolean as text."""
+    if type(value) is str and len(value) <= _LONGEST_TEXT:
+        return value
     if not isinstance(value, str):
         if isinstance(value, np.generic):
             value = value.item()
@@ -718,16 +723,16 @@ def column_of(value: str, known: tuple[str, ...], unseen: int, state: FieldState
 
 def standardised(value: float, state: FieldState) -> float:
     """(value - mean) / spread, the value itself counted in; `state` is as `Number.fresh` has it."""
-    count = min(state[0] + 1, REMEMBERED)
-    share = 1.0 / count
-    away = value - state[1]
-    state[0] = count
-    state[1] += share * away
-    state[2] += share * (away * (value - state[1]) - state[2])
-    spread = math.sqrt(max(state[2], 0.0))
-    if spread <= 1e-9 * abs(state[1]):
+    count, mean, square, outside = state
+    count = count + 1 if count < REMEMBERED else REMEMBERED
+    share, away = 1.0 / count, value - mean
+    mean += share * away
+    square += share * (away * (value - mean) - square)
+    state[:3] = count, mean, square
+    spread = math.sqrt(square) if square > 0.0 else 0.0
+    if spread <= 1e-9 * abs(mean):
         return 0.0
-    z = (value - state[1]) / spread
-    outside = abs(z) >= FARTHEST
-    state[3] += 0.01 * (outside - state[3])
-    return float(min(max(z, -FARTHEST), FARTHEST))
+    z = (value - mean) / spread
+    near = -FARTHEST < z < FARTHEST
+    state[3] = outside + 0.01 * ((not near) - outside)
+    return float(z) if near else math.copysign(FARTHEST, z)

@@ -117,11 +117,11 @@ class Learning:
     ) -> int:
         """A round of the policy, and of the candidate: `pick` sees the shares of both together."""
         assert self.policy is not None
-        candidate, number = self.candidate, self.next_round
+        candidate = self.candidate
         context = self._context(x, at, available)
         if candidate is None:
             return self.policy.choose_by(context, draws, pick)
-        theirs = candidate._fitted(x, at)
+        number, theirs = self.next_round, candidate._fitted(x, at)
 
         def ask_candidate(shares: FloatArray) -> int:
             def mix(of_candidate: FloatArray) -> int:

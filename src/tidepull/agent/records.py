@@ -84,10 +84,21 @@ _LINKED = struct.Struct("<qBdqqqqq")
 _NO_CONTEXT = bytes(4)
 
 
-def link(previous: bytes, record: Record) -> bytes:
+def link(
+    previous: bytes,
+    kind: Kind,
+    at: float,
+    slices: int,
+    ref: int | None,
+    body: bytes,
+    context: bytes | None,
+    subject: bytes | None,
+    name: str | None,
+    seq: int,
+    hash: bytes = b"",
+) -> bytes:
     """The hash of a record after one of that hash: 8 bytes, and 4 of its context alone, so that a
     record can be checked whose context was dropped."""
-    kind, at, slices, ref, body, context, subject, name, seq, hash = record
     about = hash[8:] or _NO_CONTEXT
     if context is not None:
         about = blake2b(context, digest_size=4).digest()
@@ -121,7 +132,7 @@ class Chain:
         if not record.hash:  # of a ledger before 0.3
             return not previous
         try:
-            return record.hash == link(previous, record)
+            return record.hash == link(previous, *record)
         except (TypeError, AttributeError, struct.error):  # a value is of another type
             return False
 

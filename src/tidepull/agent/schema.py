@@ -81,7 +81,7 @@ class Schema:
                 if self.guessed or name in self.dropped:
                     continue
                 raise ContextError(self._unknown(name))
-            if is_missing(value):
+            if type(value) is not str and is_missing(value):
                 continue
             try:
                 value = field.clean(value, self.clock)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -189,17 +190,17 @@ class AgentSettings:
         )
         return {n: value for n, value in now.items() if json.dumps(value) != json.dumps(then[n])}
 
-    @property
+    @cached_property
     def learns_when_due(self) -> bool:
         """Whether rewards are learnt when their time is over, not when they come."""
         return self.on_duplicate != "refuse"
 
-    @property
+    @cached_property
     def holds_rewards(self) -> bool:
         """Whether rewards are learnt when a learning window closes (`delays.py`)."""
         return self.default_reward is not None and self.on_duplicate == "refuse"
 
-    @property
+    @cached_property
     def counts_missing(self) -> bool:
         """Whether somebody has to look for decisions whose time is over."""
         return self.learns_when_due or self.default_reward is not None

@@ -76,7 +76,7 @@ class AgentState:
     def decide(self, inputs: DecisionInputs) -> Choice:
         """Choose an arm; a round of the policy begins."""
         group = self.group(inputs)
-        kept = self._kept(inputs, group)
+        kept = None if inputs.subject is None else self._kept(inputs, group)
         made: list[tuple[int, float, FloatArray]] = []
 
         def pick(shares: FloatArray) -> int:
@@ -112,9 +112,8 @@ class AgentState:
 
     def _keep(self, subject: bytes | None, choice: Choice, at: float) -> None:
         """A subject keeps the arm that was drawn for it."""
-        length = self.settings.sticky
-        drawn = not choice.sticky and choice.group <= DecisionGroup.CONTROL
-        if length is not None and subject is not None and drawn:
+        length, drawn = self.settings.sticky, choice.group <= DecisionGroup.CONTROL
+        if length is not None and subject is not None and drawn and not choice.sticky:
             kept = KeptArm(choice.arm, choice.propensity, choice.group, at + length)
             self.sticky.keep(subject, kept, at)
 
@@ -179,8 +178,8 @@ class AgentState:
     @property
     def learning_window(self) -> float:
         """Seconds after which a decision is learnt, where missing rewards count."""
-        within = self.settings.reward_within or 0.0
-        return self.delays.window if self.settings.holds_rewards else within
+        settings = self.settings
+        return self.delays.window if settings.holds_rewards else settings.reward_within or 0.0
 
     def slice(self) -> bool:
         """One slice of upkeep, counted; True while more is pending."""

@@ -24,6 +24,7 @@ import numpy as np
 
 from tidepull.errors import RewardError
 from tidepull.parameters import Parameters, parameter
+from tidepull.policies.checks import count_true
 from tidepull.policies.exploration import ArmIndices, best_arm, best_shares, decided_round
 from tidepull.posteriors.linear_models import insert_by_round
 from tidepull.protocols import Pick
@@ -286,7 +287,7 @@ class BernoulliThompson(Stateful):
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
         """Shares by so many draws of the chance of every arm that is available."""
         beliefs, available = self._beliefs, context.available
-        if available is None or np.count_nonzero(available) == len(available):
+        if available is None or count_true(available) == len(available):
             return pick(best_shares(beliefs.samples(self._rng, draws), None))
         arms = np.flatnonzero(available)
         shares = np.zeros(len(available))

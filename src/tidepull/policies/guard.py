@@ -218,19 +218,20 @@ class Guarded:
         """A round begins in which `pick` chooses, seeing each arm's share
         (`protocols.HasPropensities`). For a policy that cannot say shares, the arm that it chooses
         has them all."""
-        arm: int = self._alone(lambda: self._choose_by(self._checks.context(context), draws, pick))
-        return arm
-
-    def _choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        inner = self._inner
-        # Asking a protocol would take longer than the choice.
-        choose_by = getattr(inner, "choose_by", None)
-        if choose_by is not None:
-            arm = int(choose_by(context, draws, pick))
-        else:
-            arm = pick(np.eye(self._checks.n_arms)[inner.choose(context)])
-        self._rounds.begin()
-        return arm
+        if not self._lock.acquire(False):
+            raise self._busy()
+        try:
+            context, inner = self._checks.context(context), self._inner
+            # Asking a protocol would take longer than the choice.
+            choose_by = getattr(inner, "choose_by", None)
+            if choose_by is not None:
+                arm = int(choose_by(context, draws, pick))
+            else:
+                arm = pick(np.eye(self._checks.n_arms)[inner.choose(context)])
+            self._rounds.begin()
+            return arm
+        finally:
+            self._lock.release()
 
     def learn(self, event: Event) -> None:
         """Take in one finished round."""

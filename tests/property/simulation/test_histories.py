@@ -42,7 +42,7 @@ def test_a_third_is_on_real_sqlite_and_every_fault_is_there() -> None:
     assert {(one.ledger, one.fault) for one in plans} == {(a, b) for a in LEDGERS for b in FAULTS}
 
 
-@pytest.mark.parametrize("seed", [21, 22, 23])
+@pytest.mark.parametrize("seed", [22, 23, 45])
 def test_a_seed_replays(alone: Callable[..., Any], seed: int) -> None:
     assert plan(seed).fault == "all"
     counts, lines = alone(told, seed)
