@@ -15,6 +15,7 @@ from pathlib import Path
 import numba
 import pytest
 
+from tidepull._internal import compiler
 from tidepull._internal import kernel_cache as kernels
 
 PLAY = """
@@ -128,7 +129,7 @@ def package(root: Path, helper: str) -> str:
     middle.write_text("from tidepull.helper import twice\n")
     (root / "helper.py").write_text(helper)
     (root / "apart.py").write_text(helper)
-    return kernels.source_digest(kernel, root)
+    return compiler.source_digest(kernel, root)
 
 
 def test_digest_changes_with_a_file_that_is_imported_indirectly(tmp_path: Path) -> None:
@@ -140,7 +141,9 @@ def test_digest_changes_with_a_file_that_is_imported_indirectly(tmp_path: Path) 
 def test_digest_changes_when_a_file_has_another_name(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / f"{name}.py").write_text("twice = 2\n")
-    one, two = (kernels.source_digest(tmp_path / f"{name}.py", tmp_path) for name in ("one", "two"))
+    one, two = (
+        compiler.source_digest(tmp_path / f"{name}.py", tmp_path) for name in ("one", "two")
+    )
     assert one != two
 
 
@@ -148,14 +151,14 @@ def test_digest_knows_only_what_is_imported(tmp_path: Path) -> None:
     one = package(tmp_path / "one", "twice = 2\n")
     package(tmp_path / "two", "twice = 2\n")
     (tmp_path / "two" / "apart.py").write_text("something = 1\n")
-    assert kernels.source_digest(tmp_path / "two" / "kernels.py", tmp_path / "two") == one
+    assert compiler.source_digest(tmp_path / "two" / "kernels.py", tmp_path / "two") == one
 
 
 def test_kernels_of_the_encoders_know_the_file_of_their_vectors() -> None:
     root = Path(kernels.__file__).parents[1]
     files = [(root / "encoders" / f"{name}.py").resolve() for name in ("kernels", "simd")]
     for file, imported in pairwise(files):
-        assert imported in kernels._imported(file, root.resolve())
+        assert imported in compiler._imported(file, root.resolve())
 
 
 @pytest.mark.parametrize("rest", [b"ctidepull.types\nThereWasOnce\n.", b"", b"nonsense"])

@@ -194,6 +194,15 @@ def test_mark_changes_with_the_processor() -> None:
     assert compiler.mark("x86-64-v3") != compiler.mark("x86-64-v4")
 
 
+def test_mark_changes_with_a_file_that_kernels_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiler.mark("x86-64-v3")
+    errors = Path(tidepull.errors.__file__).resolve()
+    content, digest, mark = compiler._content, compiler.source_digest, compiler.mark
+    monkeypatch.setattr(compiler, "_content", lambda f: content(f) + b"#" * (f == errors))
+    monkeypatch.setattr(compiler, "source_digest", digest.__wrapped__)
+    assert mark.__wrapped__("x86-64-v3") != before
+
+
 def test_kernels_of_a_level_serve_a_processor_without_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

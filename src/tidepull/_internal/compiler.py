@@ -18,6 +18,7 @@ import json
 import logging
 import os
 import platform
+import re
 import subprocess
 import sys
 import threading
@@ -46,6 +47,7 @@ _LEVELS = {
 """Flags of each level as Linux writes them."""
 _DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 """Whether all kernels run in Python for ever."""
+_FROM = re.compile(r"^\s*from tidepull(\.[\w.]+)? import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 _PLAY = "tidepull._internal.warm_up"
 _PROGRAM = """
 import json, sys
@@ -307,8 +309,44 @@ def mark(processor: str) -> str:
         digest.update(name.encode() + b"\0")
     for folder in _SOURCES:
         for file in sorted((_ROOT / folder).glob("*.py")):
-            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+            digest.update(source_digest(file).encode())
     return f"compiled-{digest.hexdigest()}"
+
+
+@cache
+def source_digest(path: Path, root: Path = _ROOT) -> str:
+    """Return a digest of a source file and of all files below `root` that it imports, directly or
+    not; it is the stamp of a kernel."""
+    root = root.resolve()
+    digest, waiting, seen = blake2b(digest_size=16), [path.resolve()], set()
+    while waiting:
+        if (file := waiting.pop()) not in seen:
+            seen.add(file)
+            waiting += _imported(file, root)
+    for file in sorted(seen):
+        digest.update(str(file.relative_to(root)).encode() + b"\0" + _content(file))
+    return digest.hexdigest()
+
+
+@cache
+def _content(file: Path) -> bytes:
+    return file.read_bytes()
+
+
+@cache
+def _imported(file: Path, root: Path) -> list[Path]:
+    """The files of the package that a file imports by `from` (the only way in this package), but
+    for those of decorators."""
+    files = list[Path]()
+    for module, several, one in _FROM.findall(_content(file).decode()):
+        if not module.startswith("._internal"):
+            folder = root.joinpath(*module.split("."))
+            names = re.findall(r"\w+", several or one)
+            files += [
+                folder.with_suffix(".py"),
+                *((folder / name).with_suffix(".py") for name in names),
+            ]
+    return [file for file in files if file.is_file()]
 
 
 def target() -> str:

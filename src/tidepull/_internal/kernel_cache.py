@@ -9,12 +9,10 @@ affected.
 
 from __future__ import annotations
 
-import ast
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -25,46 +23,7 @@ from numba.core.runtime import _nrt_python
 
 from tidepull._internal import compiler
 
-_PACKAGE, _DECORATORS = "tidepull", "tidepull._internal"
 _ROOT = Path(__file__).parents[1]
-
-
-@cache
-def source_digest(path: Path, root: Path = _ROOT) -> str:
-    """Return a digest of a source file and of all files below `root` that it imports, directly or
-    not."""
-    digest, waiting, seen = blake2b(digest_size=16), [path.resolve()], set()
-    while waiting:
-        if (file := waiting.pop()) not in seen:
-            seen.add(file)
-            waiting += _imported(file, root.resolve())
-    for file in sorted(seen):
-        digest.update(str(file.relative_to(root.resolve())).encode() + b"\0" + _content(file))
-    return digest.hexdigest()
-
-
-@cache
-def _content(file: Path) -> bytes:
-    return file.read_bytes()
-
-
-@cache
-def _imported(file: Path, root: Path) -> list[Path]:
-    """The files of the package that a file imports by `from` (the only way in this package)."""
-    files = []
-    for node in ast.walk(ast.parse(_content(file))):
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.module
-            and node.module.split(".")[0] == _PACKAGE
-            and not node.module.startswith(_DECORATORS)
-        ):
-            module = root.joinpath(*node.module.split(".")[1:])
-            names = [module / alias.name for alias in node.names]
-            files += [
-                p.with_suffix(".py") for p in (module, *names) if p.with_suffix(".py").is_file()
-            ]
-    return files
 
 
 class _KernelLocator(caching._CacheLocator):  # type: ignore[misc]
@@ -82,7 +41,7 @@ class _KernelLocator(caching._CacheLocator):  # type: ignore[misc]
         return str(self.place)
 
     def get_source_stamp(self) -> str:
-        return source_digest(self._source)
+        return compiler.source_digest(self._source)
 
     def get_disambiguator(self) -> str:
         return str(self._line)
