@@ -36,9 +36,8 @@ def parse_seeds(value: Any) -> tuple[int, ...]:
     if not isinstance(parts, list | tuple) or not parts:
         raise ValueError(_FORM)
     if isinstance(value, str) and value.strip().isdecimal():
-        raise ValueError(
-            f'"{value}" could be one seed or a count: write "{value}-{value}" or "0-{int(value) - 1}"'
-        )
+        count = f' or "0-{int(value) - 1}"' if int(value) > 1 else ""
+        raise ValueError(f'"{value}" could be one seed or a count: write "{value}-{value}"{count}')
     seeds: set[int] = set()
     for part in parts:
         match = re.fullmatch(_PART, str(part)) if not isinstance(part, bool) else None

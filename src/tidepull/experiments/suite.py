@@ -11,10 +11,12 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
+from tidepull._internal.validation import in_words
 from tidepull.errors import DataError, InputError, MissingExtraError, ParameterError, SuiteError
 from tidepull.experiments import grid
 from tidepull.experiments.delay import delay_text
@@ -28,7 +30,9 @@ try:
 except ImportError:
     raise MissingExtraError("reading suites", "experiments") from None
 
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+_PATTERNS = {_NAME: "letters, digits, '.', '_' and '-', the first a letter or a digit"}
+Name = Annotated[str, Meta(pattern=_NAME)]
 PositiveInt = Annotated[int, Meta(ge=1)]
 
 
@@ -116,8 +120,7 @@ def read_suite(content: dict[str, Any]) -> SuiteTable:
             raise SuiteError(
                 f"there is no key '{key}'; allowed here: {', '.join(allowed)}"
             ) from None
-        text = re.sub(r" \| null|, got `\w+`$|`", "", message.replace("Expected", "must be"))
-        raise SuiteError(f"{place}: {text} (got {value!r})") from None
+        raise SuiteError(f"{place}: {in_words(message, _PATTERNS)[1]} (got {value!r})") from None
 
 
 def _decode(kind: type, value: Any) -> Any:
@@ -196,8 +199,10 @@ def parse_suite(text: str, *, where: str, folder: Path) -> Suite:
 def _text(path: Path) -> str:
     try:
         return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SuiteError(f"the suite {path} cannot be read ({error})") from None
+    except UnicodeDecodeError:
+        raise SuiteError(f"the suite {path} is not UTF-8 text") from None
+    except OSError as error:
+        raise SuiteError(f"the suite {path} cannot be read ({error.strerror})") from None
 
 
 def find_suite(suite: str | Path) -> Path:
@@ -208,7 +213,13 @@ def find_suite(suite: str | Path) -> Path:
     known = {file.stem: file for file in sorted(own_suites().glob("*.toml"))}
     if str(suite) in known:
         return known[str(suite)]
-    raise SuiteError(f"there is no suite '{suite}'; give a TOML file or one of: {', '.join(known)}")
+    if path.suffix == ".toml":
+        raise SuiteError(f"there is no file {suite}")
+    near = get_close_matches(str(suite), known, n=1)
+    hint = (
+        f"did you mean '{near[0]}'?" if near else "give a TOML file, or see: tidepull list suites"
+    )
+    raise SuiteError(f"there is no suite '{suite}'; {hint}")
 
 
 def own_suites() -> Path:

@@ -12,6 +12,8 @@ MOST_FIELDS, MOST_TEXT, MOST_TAGS, MOST_NAME = 256, 1000, 256, 256
 
 NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$(?!\n)"
 """Names of agents: they are names of files too, also where capitals do not count."""
+PATTERNS = {NAME: "1 to 63 of a-z, 0-9, '_' and '-', the first a letter or a digit"}
+"""What patterns allow, in words."""
 
 AgentName = Annotated[str, Meta(pattern=NAME, examples=["shop"])]
 Label = Annotated[str, Meta(min_length=1, max_length=MOST_NAME)]

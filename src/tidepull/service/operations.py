@@ -14,8 +14,10 @@ from uuid import uuid4
 
 import msgspec
 
+from tidepull._internal.validation import in_words
 from tidepull.agent.commands import Caller
 from tidepull.service.auth import Scope, Token
+from tidepull.service.messages import PATTERNS
 from tidepull.service.problem_details import (
     CONTENT_TYPE,
     HttpError,
@@ -125,12 +127,9 @@ class Operation:
 
 
 def _explained(error: Exception, what: str) -> str:
-    """ "Expected `str`, got `int` - at `$.arms[1]`" as a sentence that names the field."""
-    said, _, where = str(error).partition(" - at `")
-    where = where.rstrip("`").removeprefix("$").removeprefix(".")
-    return sentence(
-        f"{what} does not fit{f', at {where}' if where else ''}: {said[:1].lower()}{said[1:]}"
-    )
+    """What msgspec says as a sentence that names the field."""
+    where, words = in_words(str(error), PATTERNS)
+    return sentence(f"{what} does not fit: {where or 'it'} {words}")
 
 
 class Operations(list[Operation]):

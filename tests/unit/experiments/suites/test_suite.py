@@ -105,11 +105,11 @@ def test_problem_seed_fixes_the_world() -> None:
         (HEAD.replace('"0-1"', '"4-1"') + COINS + LEVER, r"seeds: the seeds '4-1' run backwards"),
         (
             HEAD.replace("50", "0") + COINS + LEVER,
-            r"mine.toml: horizon: must be int >= 1 \(got 0\)",
+            r"mine.toml: horizon: must be a whole number of at least 1 \(got 0\)",
         ),
         (
             HEAD.replace("50", '"50"') + COINS + LEVER,
-            r"mine.toml: horizon: must be int \(got '50'\)",
+            r"mine.toml: horizon: must be a whole number \(got '50'\)",
         ),
         ("nonsense\n", r"mine.toml: not valid TOML: .*line 1"),
         (
@@ -126,7 +126,7 @@ def test_problem_seed_fixes_the_world() -> None:
         ),
         (
             HEAD + COINS + LEVER + "grid = { arm = [] }\n",
-            r"policies\[1\].grid.arm: must be array of length >= 1",
+            r"policies\[1\].grid.arm: must be a list of length at least 1",
         ),
         (HEAD + COINS + LEVER + "grid = { arm = [-1] }\n", r"lever: arm must be ≥ 0, got -1"),
         (
@@ -155,7 +155,7 @@ def test_problem_seed_fixes_the_world() -> None:
         ),
         (
             HEAD.replace("mine", "a/b") + COINS + LEVER,
-            r"mine.toml: name: must be str matching regex",
+            r"mine.toml: name: must be letters, digits",
         ),
     ],
 )
@@ -164,11 +164,14 @@ def test_a_mistake_names_the_file_the_key_and_what_is_allowed(text: str, message
         parse(text)
 
 
-def test_a_name_that_is_no_suite_lists_those_that_are() -> None:
-    with pytest.raises(
-        SuiteError, match="there is no suite 'smok'; give a TOML file or one of: .*smoke"
+def test_a_name_that_is_no_suite_is_named_with_the_nearest_one() -> None:
+    for name, sentence in (
+        ("smok", "there is no suite 'smok'; did you mean 'smoke'?"),
+        ("zzzz", "there is no suite 'zzzz'; give a TOML file, or see: tidepull list suites"),
+        ("mine.toml", "there is no file mine.toml"),
     ):
-        load_suite("smok")
+        with pytest.raises(SuiteError, match=re.escape(sentence)):
+            load_suite(name)
 
 
 @pytest.mark.parametrize("path", sorted(own_suites().glob("*.toml")), ids=lambda path: path.stem)

@@ -1,0 +1,58 @@
+"""What is wrong with a value, in words: msgspec's messages for people who do not know its types."""
+
+from __future__ import annotations
+
+import re
+
+_TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table of names and values",
+    "null": "null",
+}
+_BOUNDS = {" <=": " of at most", " >=": " of at least", " <": " below", " >": " above"}
+
+
+def in_words(message: str, patterns: dict[str, str] | None = None) -> tuple[str, str]:
+    """Where the value is, and what it must be.
+
+    Parameters
+    ----------
+    message : str
+        The message of a `msgspec.ValidationError`.
+    patterns : dict of str to str, optional
+        What regular expressions allow, in words.
+
+    Returns
+    -------
+    tuple of str
+        The place (empty for the whole), and the rest of a sentence about it.
+
+    Examples
+    --------
+    >>> in_words("Expected `int | null`, got `str` - at `$.arms[1].size`")
+    ('arms[1].size', 'must be a whole number')
+    >>> in_words("Expected `str` of length <= 256 - at `$.id`")
+    ('id', 'must be text of length at most 256')
+    >>> in_words("Object contains unknown field `colour`")
+    ('', "has no field 'colour'")
+    """
+    said, _, where = message.partition(" - at `")
+    place = where.rstrip("`").removeprefix("$").removeprefix(".")
+    if found := re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", said):
+        return place, f"{'has no field' if found[1][0] == 'c' else 'needs the field'} '{found[2]}'"
+    if found := re.fullmatch(r"Expected `(.*?)`( .*?)?(?:, got .*)?", said):
+        kinds = [_TYPES.get(kind, kind) for kind in found[1].split(" | ") if kind != "null"]
+        limits = re.sub(r" [<>]=?", lambda sign: _BOUNDS[sign[0]], found[2] or "")
+        limits = limits.replace("length of", "length")
+        if (pattern := re.fullmatch(r" matching regex '(.*)'", found[2] or "")) is not None:
+            known = (patterns or {}).get(pattern[1].replace("\\\\", "\\"))
+            return place, f"must be {known or f'text that matches {pattern[1]}'}"
+        return place, f"must be {' or '.join(kinds)}{limits.removesuffix('.0')}"
+    if said.endswith("out of range"):
+        return place, "is out of range"
+    said = said[:1].lower() + said[1:]
+    return place, f"is wrong: {said}" if said.startswith("invalid") else said
