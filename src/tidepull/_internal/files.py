@@ -25,7 +25,11 @@ _FIXES = {
     errno.EPERM: "permission denied: choose another directory or change its permissions",
     errno.ENOTDIR: "a part of the path is a file: choose another directory",
     errno.EEXIST: "a file is in the way: choose another directory",
+    errno.EISDIR: "it is a directory: name a file",
+    errno.ENOENT: "there is no such directory: make it or choose another one",
 }
+_NO_MISTAKE = (0, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of the machine; others come from the path that the caller gave (exit code 2)."""
 
 
 def sync(path: Path) -> None:
@@ -134,7 +138,9 @@ def explained(verb: str, path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = _FIXES.get(error.errno or 0, f"{error.strerror or error}")
-        raise StoreError(f"cannot {verb} {path}: {reason}") from error
+        failure = StoreError(f"cannot {verb} {path}: {reason}")
+        failure.exit_code = 1 if (error.errno or 0) in _NO_MISTAKE else 2
+        raise failure from error
 
 
 @contextmanager

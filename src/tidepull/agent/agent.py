@@ -964,7 +964,7 @@ class Agent:
             If `level` does not lie between 0 and 1.
         """
         _require_level(level)
-        moment = None if since is None else self._commands.clock.read(since)
+        moment = None if since is None else self._commands.clock.read(since, "since")
         return self._look(lambda insight: insight.lift(moment, level, outcome))
 
     def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
@@ -1025,7 +1025,7 @@ class Agent:
         """The decisions of a view; `before`: those that `compact` would move."""
         upto = None
         if before is not None:
-            upto = insight.last_before(self._commands.clock.read(before))
+            upto = insight.last_before(self._commands.clock.read(before, "before"))
         return table.rows(insight, self._commands.ledger, self._commands.decisions.id, upto)
 
     def _look(self, question: Callable[[Insight], T]) -> T:
@@ -1263,7 +1263,7 @@ class Agent:
         int
             Number of moved decisions.
         """
-        moment = self._commands.clock.read(before)
+        moment = self._commands.clock.read(before, "before")
         self.save()
         self.save()
         with self._lock:
@@ -1407,9 +1407,7 @@ class Agent:
         return commands.ledger.last > commands.saved and self._where != "memory"
 
     def __repr__(self) -> str:
-        settings = self.settings
-        arms = [label for label, *_ in settings.arms]
-        return f"<Agent at {self._where}: {settings.policy}, arms {', '.join(arms)}>"
+        return f"<Agent at {self._where}: {self.settings.policy}, arms {', '.join(self.arms)}>"
 
     def __enter__(self) -> Self:
         return self

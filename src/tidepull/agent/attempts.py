@@ -42,9 +42,11 @@ class Addresses:
     """Where a service can be reached; the next one is taken when one fails."""
 
     def __init__(self, url: str | Sequence[str]) -> None:
-        given = [url] if isinstance(url, str) else list(url)
-        if not given:
-            raise ParameterError("url must be an address, or a list of at least one")
+        given = [url] if isinstance(url, str) else list(url or ())
+        if not given or not all(str(one).startswith(("http://", "https://")) for one in given):
+            raise ParameterError(
+                f"url must be an address such as 'http://127.0.0.1:8000', or a list of them, got {url!r}"
+            )
         self._urls = [one.rstrip("/") for one in given]
         self._now = 0
 
@@ -138,8 +140,9 @@ class Attempts:
             raise ServiceError(
                 0, f"the service did not answer within {self._within:g} seconds"
             ) from error
+        where = self._settings.addresses.of("")
         said = f"{type(error).__name__}: {error}"
-        raise ServiceError(0, f"the service cannot be reached ({said})") from error
+        raise ServiceError(0, f"the service at {where} cannot be reached ({said})") from error
 
     def after_answer(self, status: int, retry_after: str | None) -> float | None:
         """Seconds to wait before the next attempt; None: the answer counts."""

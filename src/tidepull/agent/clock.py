@@ -136,14 +136,14 @@ class Clock:
         """The present moment."""
         return float(self._now())
 
-    def read(self, at: Any) -> float:
+    def read(self, at: Any, name: str = "at") -> float:
         """A moment given as seconds, a `datetime` (naive: in this zone) or ISO text."""
         if isinstance(at, str):
             try:
                 at = datetime.fromisoformat(at)
             except ValueError:
                 raise InputError(
-                    "at must be seconds since 1970, a datetime or ISO text such as "
+                    f"{name} must be seconds since 1970, a datetime or ISO text such as "
                     f"'2026-07-01T12:00', got {at!r}"
                 ) from None
         if isinstance(at, Decimal | np.number):
@@ -153,7 +153,11 @@ class Clock:
         if isinstance(at, datetime) and at == at:  # pandas' NaT is no moment
             at = (at if at.tzinfo is not None else at.replace(tzinfo=self._zone)).timestamp()
         if isinstance(at, bool) or not isinstance(at, int | float) or not LEAST < at < MOST:
-            raise InputError(f"at must be seconds since 1970, a datetime or ISO text, got {at!r}")
+            small = isinstance(at, int | float) and LEAST < at / 1000 < MOST
+            hint = "; divide milliseconds by 1000" if small else ""
+            raise InputError(
+                f"{name} must be seconds since 1970, a datetime or ISO text, got {at!r}{hint}"
+            )
         return float(at)
 
     def stamp(self, latest: float) -> tuple[float, float, list[Jump]]:

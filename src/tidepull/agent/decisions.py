@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import reprlib
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -188,7 +189,9 @@ class Decisions:
         """The decision that its caller named so, or whose id it is."""
         name = id_of(name)
         if not isinstance(name, str) or not 0 < len(name) <= 256 or name.startswith(OURS):
-            raise DecisionError(f"an id must be text of 1 to 256 characters, got {name!r}")
+            raise DecisionError(
+                f"an id must be text of 1 to 256 characters, got {reprlib.repr(name)}"
+            )
         number = self.number(name)
         if number is not None:
             return self._load(number)

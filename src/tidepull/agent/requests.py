@@ -4,6 +4,7 @@ and retries."""
 from __future__ import annotations
 
 import json
+import math
 import random
 import time
 import uuid
@@ -22,7 +23,7 @@ import numpy as np
 
 from tidepull.agent.decisions import Decision, DecisionId, id_of
 from tidepull.agent.fields import is_missing
-from tidepull.errors import ServiceError
+from tidepull.errors import ContextError, RewardError, ServiceError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -104,7 +105,10 @@ def service_error(status: int, content: bytes) -> ServiceError:
         problem = json.loads(content)
         return ServiceError(status, str(problem["detail"]), problem.get("request"))
     except (ValueError, KeyError, TypeError):
-        return ServiceError(status, f"the service answered {status}")
+        return ServiceError(
+            status,
+            f"the service answered {status} without a reason: is the address that of tidepull?",
+        )
 
 
 def pause(attempt: int, after: str | None) -> float:
@@ -120,10 +124,12 @@ def moment(at: TimeLike | None) -> float | str | None:
     return at.isoformat() if isinstance(at, datetime) else at
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: Any, name: str = "") -> Any:
     """A value of a context as it is sent."""
     if is_missing(value):
         return None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ContextError(f"context: field '{name}' must be a finite number, got {value!r}")
     if isinstance(value, Decimal | np.number):
         return float(value)
     return str(value) if isinstance(value, UUID) else moment(value)
@@ -148,16 +154,29 @@ def choice_body(
     baseline: str | None = None,
 ) -> dict[str, Any]:
     """The body of a decision; it has an id in any case, so that it can be repeated."""
+    if not isinstance(context, Mapping | None):
+        raise ContextError(f"context must be a dictionary, got a {type(context).__name__}")
     return without_none(
         context=None
         if context is None
-        else {name: plain_value(value) for name, value in context.items()},
+        else {name: plain_value(value, name) for name, value in context.items()},
         arms=None if arms is None else list(arms),
         subject=id_of(subject),
         at=moment(at),
         id=id_of(id) or uuid.uuid4().hex,
         baseline=baseline,
     )
+
+
+def finite(what: str, value: Any) -> float:
+    """A number as it is sent, or a `RewardError`."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, str) or not math.isfinite(number):
+        raise RewardError(f"{what} must be a finite number, got {value!r}")
+    return number
 
 
 def reward_body(
@@ -171,10 +190,12 @@ def reward_body(
     up."""
     return without_none(
         id=id_of(id),
-        reward=float(reward),
+        reward=finite("reward", reward),
         at=moment(at),
         key=key or uuid.uuid4().hex,
-        also=None if also is None else {name: float(value) for name, value in also.items()},
+        also=None
+        if also is None
+        else {name: finite(f"also: {name}", value) for name, value in also.items()},
     )
 
 

@@ -116,6 +116,10 @@ class AgentSettings:
                 raise ParameterError(
                     f"{name} must be a positive number of seconds or a timedelta, got {value!r}"
                 )
+        if self.default_reward is not None:
+            _between("default_reward", self.default_reward, -1e15, 1e15)
+        if not isinstance(self.time_features, bool):
+            raise ParameterError(f"time_features must be True or False, got {self.time_features!r}")
         if self.default_reward is not None and self.reward_within is None:
             raise ParameterError(
                 "default_reward needs reward_within: after which time does it count?"
@@ -404,7 +408,7 @@ def _require_same(settings: AgentSettings, given: Mapping[str, Any], where: str)
             shown = f"; it has {stored!r}" if len(repr(stored)) < 200 else ""
             way = ", or change it with upgrade" if name == "policy" else ""
             raise ParameterError(
-                f"{where} was made with other {name}{shown}: leave {name} out{way}"
+                f"{where} was made with another {name}{shown}: leave {name} out{way}"
             )
 
 

@@ -27,7 +27,7 @@ agent_app = Typer(
 
 def _require_yes(context: Context, given: bool) -> None:
     if not given:
-        raise InputError(f"{context.info_name} deletes data for good: say --yes")
+        raise InputError(f"{context.info_name} deletes data for good: add --yes")
 
 
 JSON = Option(False, "--json", help="Print only JSON.")

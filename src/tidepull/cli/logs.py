@@ -14,6 +14,7 @@ from rich.markup import escape
 from typer import Argument, Option
 
 from tidepull._internal.files import write_whole
+from tidepull._internal.warm_up import warm_up
 from tidepull.cli.console import print_json, print_table, progress, replace_first, say
 from tidepull.cli.options import JSON, policy_of
 from tidepull.errors import ParameterError
@@ -122,6 +123,7 @@ def diagnose(
     if preview:
         say(escape(known.preview()))
         return
+    warm_up(lambda: say("compiling kernels (once, about a minute)"))
     with progress("shuffling", 1) as bar:
 
         def update(what: str, done: int, of: int) -> None:

@@ -129,7 +129,6 @@ def _show(title: str, seeds: Sequence[int], trials: list[Trial]) -> None:
 _LABELS = {
     "hypotheses": "models",
     "births": "models found by the structure search",
-    "failed_trainings": "failed trainings",
     "too_late": "rewards that came too late",
     "set_aside": "outliers set aside",
 }
@@ -146,7 +145,9 @@ def _show_diagnostics(trial: Trial, seed: int) -> None:
                 if weight >= 0.005:
                     say(f"[dim]believes: {escape(words)}, {weight:.0%} (seed {seed})[/]")
         elif not name.startswith("explanation"):
-            say(f"[dim]{escape(f'{_LABELS.get(name, name)}: {value}')} (seed {seed})[/]")
+            label = _LABELS.get(name, name.replace("_", " "))
+            text = f"{value:.4g}" if isinstance(value, float) else str(value)
+            say(f"[dim]{escape(f'{label}: {text}')} (seed {seed})[/]")
 
 
 def share_of_oracle(trial: Trial) -> float:
@@ -189,7 +190,7 @@ def demo(
         f"[bold]{PROBLEM}[/]: five arms, each arm's success rate swings with a period of 32 rounds."
     )
     # Here, so that the workers find the kernels on disk.
-    warm_up(lambda: say("compiling kernels (once)"))
+    warm_up(lambda: say("compiling kernels (once, about a minute)"))
     specs = {
         name: [make_spec(PROBLEM, policy, horizon=horizon, seed=seed) for seed in played]
         for name, policy in POLICIES

@@ -218,6 +218,8 @@ def new(
     for given in scope:
         if given not in set(Scope):
             raise InputError(f"--scope must be read, decide or admin, got {given!r}")
+    if not all(agent):
+        raise InputError("--agent must be the name of an agent, or '*' for all; got ''")
     known = _read(tokens) if tokens.exists() else {}
     clear, token = new_token(tuple(agent), tuple(scope), days=days, note=note)
     write_tokens(tokens, {**known, token.id: token})

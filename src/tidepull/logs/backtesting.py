@@ -202,6 +202,10 @@ def backtest(
     >>> float(logs.backtest(log, ["arm:1"], estimators=["ips"]).of("arm:1", "ips").value)
     0.5
     """
+    if not isinstance(log, Log):
+        raise ParameterError(f"log must be a Log, which tidepull.logs.read makes, got {log!r}")
+    if isinstance(policies, str):
+        raise ParameterError(f"policies must be a list, such as ['random'], got {policies!r}")
     _check(estimators, by, clip, block, level, log)
     used, left_out = usable(log)
     model = RewardModel(used)

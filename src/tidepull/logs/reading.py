@@ -123,12 +123,19 @@ def read(
             builder.add(batch)
         return builder.finish(kind, roles, notes)
 
+    if isinstance(arms, str) or isinstance(context, str):
+        name, wrong = ("arms", arms) if isinstance(arms, str) else ("context", context)
+        raise ParameterError(f"{name} must be a list of texts, got {wrong!r}")
+    if not isinstance(source, Mapping | str | os.PathLike):
+        raise ParameterError(f"a log is read from a file or a dictionary, got {source!r}")
     if isinstance(source, Mapping):
         kind, name = "obp", "the dictionary"
         batch, arms = tables.obp_batch(source, name)
         return build(iter([batch]), {})
     path, name = Path(source), str(Path(source))
     if not path.is_file():
+        if path.is_dir():
+            raise DataError(f"{path} is a directory; name a file")
         raise DataError(f"there is no file {path}")
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty; give a log with at least one decision")

@@ -16,7 +16,7 @@ from zlib import crc32
 
 import numpy as np
 
-from tidepull.errors import MissingExtraError
+from tidepull.errors import InputError, MissingExtraError
 from tidepull.reporting.stats import Panel, Sensitivity, mean_interval
 from tidepull.reporting.traces import Band, thinned_rounds
 from tidepull.tide.models.families import FAMILIES
@@ -257,8 +257,14 @@ def svg(figure: Any) -> str:
 
 def save(figure: Any, paths: Sequence[Path]) -> None:
     """Write the figure in each format and forget it."""
+    known = figure.canvas.get_supported_filetypes()
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     for path in paths:
+        if path.suffix.removeprefix(".") not in known:
+            raise InputError(
+                f"{path}: the file's ending says the format; use .png, .svg or .pdf, or one of: "
+                f"{', '.join(sorted(known))}"
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150, metadata=undated.get(path.suffix))
     pyplot().close(figure)

@@ -265,3 +265,9 @@ def test_an_interrupted_command_leaves_without_unloading_anything() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120
     )
     assert (done.returncode, done.stdout) == (130, "kept\n"), done.stderr
+
+
+def test_token_without_the_name_of_an_agent_is_refused() -> None:
+    done = tidepull("token", "new", "--agent", "", "--scope", "read")
+    assert done.returncode == 2
+    assert "--agent must be the name of an agent, or '*' for all" in done.stderr

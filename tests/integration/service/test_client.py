@@ -194,7 +194,7 @@ def test_client_goes_on_with_the_next_address_when_one_does_not_answer(service: 
     ) as client:
         assert client.agents() == ["shop"]
         client.agent("shop").delete()
-    with pytest.raises(ParameterError, match="at least one"):
+    with pytest.raises(ParameterError, match="or a list of them"):
         tidepull.Client([])
 
 
@@ -346,7 +346,7 @@ def test_subject_is_forgotten_over_http_and_from_the_shell(
     assert [row["id"] for row in shop.history("rows")] == [f"visit {n}" for n in range(0, 10, 2)]
     env = {"TIDEPULL_URL": service.url, "TIDEPULL_TOKEN": service.token}
     refused = CliRunner().invoke(app, ["client", "forget", "shop", "user 0"], env=env)
-    assert "say --yes" in str(refused.exception)
+    assert "add --yes" in str(refused.exception)
     done = CliRunner().invoke(app, ["client", "forget", "shop", "user 0", "--yes"], env=env)
     assert done.exit_code == 0
     assert shop.history("rows") == []

@@ -633,8 +633,8 @@ def test_agent_is_opened_again_without_its_choices_or_with_the_same(place: str) 
     Agent(place).close()
     Agent(place, **SHOP, control=0.2).close()
     for given, message in (
-        ({"propensity_draws": 9}, "made with other propensity_draws; it has 32: leave"),
-        ({"policy": "ucb"}, "made with other policy"),
+        ({"propensity_draws": 9}, "made with another propensity_draws; it has 32: leave"),
+        ({"policy": "ucb"}, "made with another policy"),
         ({"context": {"age": str}}, "made with other context"),
     ):
         with pytest.raises(ParameterError, match=message):

@@ -98,7 +98,7 @@ def test_upgrade_forget_and_compact_from_the_shell(tmp_path: Path) -> None:
     code, text = told("upgrade", "--policy", "lin-ts", *parameters)
     assert (code, "lin-ts rebuilt from 31 decisions" in text) == (0, True)
     code, text = told("forget", "user 1")
-    assert (code, "say --yes" in text) == (2, True)
+    assert (code, "add --yes" in text) == (2, True)
     assert told("forget", "user 1", "--yes") == (0, "1 decisions deleted\n")
     code, text = told("compact", str(tmp_path / "old.jsonl"), "--before", "2026-07-01T11:00")
     assert (code, "decisions moved to" in text) == (0, True)

@@ -133,7 +133,7 @@ def test_a_key_that_appears_late_is_part_of_the_context(tmp_path: Path) -> None:
             "arm,reward\na,x\nb,y\n",
             "2 of 2 rows cannot be read as csv (line 2: reward is no number: 'x')",
         ),
-        ('{"arm": 1\n', "no column looks like the arm"),
+        ('{"arm": 1\n', "has no columns: no line can be read"),
     ],
 )
 def test_a_log_that_is_none_is_refused_in_one_sentence(

@@ -28,6 +28,8 @@ def ledger_at(
         return MemoryLedger(), "memory"
     if isinstance(path, str) and path.startswith(_SCHEMES):
         path = place_of(path)
+    if isinstance(path, str) and "://" in path:
+        raise ParameterError(f"an agent is a file or a postgresql:// URL, got {path!r}")
     if isinstance(path, str | os.PathLike):
         if not (create or read_only or Path(path).exists()) and Path(path).parent.is_dir():
             raise WrongStoreError(f"there is no agent at {path} yet; to make one, give arms=[...]")

@@ -194,6 +194,8 @@ def diagnose(
     ParameterError
         If `most` is below 100 or `shuffles` below 99.
     """
+    if not isinstance(log, Log):
+        raise ParameterError(f"log must be a Log, which tidepull.logs.read makes, got {log!r}")
     if most < 100:
         raise ParameterError(f"most must be a whole number of at least 100, got {most!r}")
     if shuffles < 99:

@@ -55,7 +55,8 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     except (OSError, EOFError) as error:
         raise DataError(f"{path} is damaged after line {number} ({error})") from None
     except UnicodeDecodeError:
-        raise DataError(f"{path} is not UTF-8 text (after line {number}); {TO_UTF_8}") from None
+        where = f" (after line {number})" if number else ""
+        raise DataError(f"{path} is not UTF-8 text{where}; {TO_UTF_8}") from None
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:

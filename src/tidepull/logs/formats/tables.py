@@ -101,6 +101,8 @@ def find_roles(
         ]
         if free:
             parts[part] = free[0]
+    if not there:
+        raise DataError(f"{source} has no columns: no line can be read; name its format (--format)")
     if "arm" not in parts:
         raise DataError(
             f"{source}: no column looks like the arm that was played; name it (--arm); "
