@@ -105,10 +105,10 @@ class AgentReport:
 
 
 def beliefs_of(
-    policy: Any, labels: dict[int, str], calendar: bool, least: float = 0.05
+    policy: Any, labels: dict[int, str], calendar: bool, least: float = 0.2
 ) -> list[tuple[str, float]]:
-    """What a policy that explains itself believes, and how much: ("repeats every day", 0.97);
-    `calendar`: its contexts have hour and weekday in them."""
+    """What a policy that explains itself believes, and how much: ("repeats every day", 0.97); what
+    has less than `least` is not said. `calendar`: its contexts have hour and weekday in them."""
     explain = getattr(policy, "explain", None)
     if explain is None:
         return []

@@ -62,6 +62,10 @@ class HasSequence:
         return self.low > 0 or self.high < 0
 
 
+_USELESS = 20
+"""How many times as wide as that of a single look an interval for every look may be, to be said."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lift(HasSequence):
     """Gain for each decision in the reward or another outcome (`of`), and relative to the control's;
@@ -122,6 +126,8 @@ class Lift(HasSequence):
         low, high, fixed_low, fixed_high = (
             f"{end:.1f}" if relative else f"{end:.3g}" for end in ends
         )
+        if self.high - self.low > _USELESS * (self.fixed_high - self.fixed_low):
+            return f"too little data to look every day; at a single planned look: {fixed_low} to {fixed_high}"
         return (
             f"{self.level:.0%} sure at every look: {low} to {high}; at a single planned look: "
             f"{fixed_low} to {fixed_high}"

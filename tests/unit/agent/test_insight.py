@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from typer.testing import CliRunner
 
 from tests.unit.agent.worlds import SHOP, START, serve, visit
 from tidepull.agent.clock import Clock
+from tidepull.agent.insight import beliefs_of
 from tidepull.agent.log import RecentShares, next_change, spans
 from tidepull.agent.served import ServedAgent
 from tidepull.cli.app import app
 from tidepull.errors import DataError, InputError
+from tidepull.tide.explain import Belief
 
 MONDAY = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
 
@@ -106,9 +109,15 @@ def test_report_tells_no_hours_after_a_few_decisions() -> None:
 
 
 def test_tide_s_beliefs_are_told_by_the_labels_of_arms() -> None:
+    heard = [Belief("arm 1 is best", "turns", 0.6), Belief("arm 0 fades", "changes", 0.15)]
+    policy = SimpleNamespace(explain=lambda: SimpleNamespace(beliefs=heard))
+    assert beliefs_of(policy, {0: "blue", 1: "red"}, False) == [("red is best", 0.6)]
+
+
+def test_tide_says_nothing_of_time_after_a_few_decisions() -> None:
     agent = ServedAgent.memory(**{**SHOP, "policy": "tide"}, training="manual")
-    serve(agent, 0, 30)
-    assert any("%" in belief for belief in agent.explain().beliefs)
+    serve(agent, 0, 10)
+    assert agent.explain().beliefs == []
 
 
 def test_hours_that_go_over_midnight_are_one_span() -> None:

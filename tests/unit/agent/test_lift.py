@@ -222,3 +222,12 @@ def test_level_of_an_interval_lies_between_0_and_1(level: Any) -> None:
     for ask in (agent.lift, agent.shadows):
         with pytest.raises(ParameterError, match="level must lie between 0 and 1, such as 0.95"):
             ask(level=level)
+
+
+def test_useless_interval_for_every_look_is_not_said() -> None:
+    reward = np.tile([0.0, 1.0, 1.0, 0.0, 1.0], 6)
+    few = np.isin(np.arange(30), (3, 11))
+    words = str(lift_of(log_of(reward, few)))
+    assert "too little data to look every day; at a single planned look" in words
+    many = np.arange(3000) % 2 == 0
+    assert "95% sure at every look" in str(lift_of(log_of(np.tile(reward, 100), many)))
