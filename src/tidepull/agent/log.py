@@ -27,7 +27,7 @@ from tidepull.agent.settings import AgentSettings
 from tidepull.errors import InputError
 from tidepull.types import BoolArray, FloatArray, IntArray
 
-DAYS = ("weekdays", "weekends")
+DAYS = ("on weekdays", "on weekends")
 SURE = 0.95
 """Share of draws from which on an arm is called the best."""
 WIDTH = 16
@@ -55,6 +55,8 @@ def spans(best: IntArray) -> list[tuple[int, str]]:
     ...     print(arm, hours)
     0 from 0:00 to 18:00 on weekdays, all day on weekends
     1 from 18:00 to 24:00 on weekdays
+    >>> spans(np.array([[0] * 12 + [1] * 6 + [-1] * 6, [0] * 12 + [-1] * 12]))
+    [(0, 'from 0:00 to 12:00 every day'), (1, 'from 12:00 to 18:00 on weekdays')]
     """
     arms = [int(arm) for arm in np.unique(best) if arm >= 0]
     arms.sort(key=lambda arm: -int((best == arm).sum()))
@@ -65,7 +67,9 @@ def spans(best: IntArray) -> list[tuple[int, str]]:
     said = []
     for arm in arms:
         parts = [(_ranges(best[day] == arm), DAYS[day]) for day in (0, 1)]
-        said.append((arm, ", ".join(f"{text} on {day}" for text, day in parts if text)))
+        if parts[0][0] == parts[1][0]:
+            parts = [(parts[0][0], "every day")]
+        said.append((arm, ", ".join(f"{text} {day}" for text, day in parts if text)))
     return said
 
 

@@ -76,7 +76,7 @@ export class AgentView {
       this.toolbar.node, this.replayed,
       el("div", { class: "grid" },
         this.charts.reward.node, this.charts.share.node, this.heat.node,
-        panel("What it chooses at this hour", "It plays each arm as often as that comes out best in draws from what is believed.", this.chances,
+        panel("What it chooses at this hour", "Each arm is played as often as it is best in draws from the posterior.", this.chances,
           el("h3", {}, "What it has learnt"), this.beliefs, this.next, el("h3", {}, "What changed"), this.changes),
         this.arms.node, this.charts.lift.node, this.shadows.node, this.reasons.node, this.charts.coming.node, delays, speed));
     for (const node of [this.shadows.node, this.reasons.node, this.charts.coming.node]) node.classList.add("wide");
@@ -325,8 +325,8 @@ export class AgentView {
     const list = el("dl", { class: "facts" });
     facts(list, [
       ["Policy", state.policy],
-      ["Training", state.frozen ? "held (frozen)" : state.upkeep_pending ? "some is waiting for a quiet moment" : "up to date"],
-      ["Done in the background", `${count(service.upkeep_slices)} pieces of work${service.slices.count ? `, 99% under ${milliseconds(service.slices.p99)}` : ""}`],
+      ["Training", state.frozen ? "held (frozen)" : state.upkeep_pending ? "waiting for idle time" : "up to date"],
+      ["Done in the background", `${count(service.upkeep_slices)} slices of work${service.slices.count ? `, 99% under ${milliseconds(service.slices.p99)}` : ""}`],
       ["Records since the last snapshot", count(state.records - state.saved)],
       ...(service.version ? [["Service", `version ${service.version}, up for ${span(service.seconds)}`]] : []),
     ]);

@@ -30,7 +30,7 @@ export class HeatMap {
     this.map = map;
     this.now = now;
     this.word = word;
-    say(this.note, `Coloured where an arm is best with a chance of 99%, by what is believed. Hours of ${zone}.`);
+    say(this.note, `Coloured where an arm is best with a probability of 99%. Hours of ${zone}.`);
     const best = new Set(map.best.flat().filter((arm) => arm !== null));
     fill(this.legend, map.arms.filter((arm) => best.has(arm)).map((arm) => {
       const swatch = el("i");
