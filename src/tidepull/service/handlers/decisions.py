@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from tidepull.agent.commands import Caller, Request
 from tidepull.agent.decisions import Decision
 from tidepull.agent.served import ServedAgent
@@ -32,9 +34,8 @@ _DECISION = {
     "group": "policy",
     "at": 1782907200.0,
 }
-REWARDS_AT_A_TIME = 16
-"""Rewards of a batch after which others of the same agent have a turn: a reward of `tide` takes a
-quarter of a millisecond."""
+REWARDS_SECONDS = 0.002
+"""Time for rewards of a batch after which others of the same agent have a turn."""
 Step = tuple[bool, int] | TidepullError
 """Whether a reward is news and the number of its record; or why it was refused."""
 
@@ -217,11 +218,10 @@ async def rewards(call: Call) -> RewardsTaken:
     call.charge(len(bodies))
     hosted = await call.agent()
     answers: list[RewardAnswer] = []
-    for start in range(0, len(bodies), REWARDS_AT_A_TIME):
-        part = bodies[start : start + REWARDS_AT_A_TIME]
+    while left := bodies[len(answers) :]:
         answers += await hosted.make(
-            lambda agent, part=part: _take_all(agent, part, call.caller),  # type: ignore[misc]
-            lambda agent, steps, part=part: _answer_all(agent, part, steps),  # type: ignore[misc]
+            lambda agent, left=left: _take_some(agent, left, call.caller),  # type: ignore[misc]
+            lambda agent, steps, left=left: _answer_all(agent, left, steps),  # type: ignore[misc]
         )
     taken = sum(answer.status == 200 for answer in answers)
     call.service.metrics.rewarded(call.name, sum(answer.duplicate is False for answer in answers))
@@ -235,8 +235,10 @@ def _reward_ahead(agent: ServedAgent, body: RewardBody, caller: Caller) -> tuple
     )
 
 
-def _take_all(agent: ServedAgent, bodies: list[RewardBody], caller: Caller) -> list[Step]:
+def _take_some(agent: ServedAgent, bodies: list[RewardBody], caller: Caller) -> list[Step]:
+    """Rewards in order, at least one, until their time is over."""
     steps: list[Step] = []
+    end = time.monotonic() + REWARDS_SECONDS
     for body in bodies:
         try:
             steps.append(_reward_ahead(agent, body, caller))
@@ -244,6 +246,8 @@ def _take_all(agent: ServedAgent, bodies: list[RewardBody], caller: Caller) -> l
             steps.append(error)
         except StoreError as error:  # the ledger does not take the rest either
             return steps + [error] * (len(bodies) - len(steps))
+        if time.monotonic() > end:
+            break
     return steps
 
 
@@ -251,7 +255,7 @@ def _answer_all(
     agent: ServedAgent, bodies: list[RewardBody], steps: list[Step]
 ) -> list[RewardAnswer]:
     """The last one first: its commit does for all of them."""
-    pairs = list(zip(bodies, steps, strict=True))
+    pairs = list(zip(bodies, steps, strict=False))
     return [_answer_one(agent, body, step) for body, step in reversed(pairs)][::-1]
 
 
