@@ -239,7 +239,7 @@ def over_http(place: Place, told: Told, folder: Path) -> None:
 def test_whoever_was_answered_over_http_finds_it_when_the_nth_commit_fails(
     monkeypatch: pytest.MonkeyPatch, new_place: Callable[[], Place], late: bool, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(decision_handlers, "REWARDS_AT_A_TIME", 1)
+    monkeypatch.setattr(decision_handlers, "REWARDS_SECONDS", -1.0)
     every_commit(monkeypatch, new_place, late, lambda place, told: over_http(place, told, tmp_path))
 
 

@@ -246,7 +246,7 @@ def _take_some(agent: ServedAgent, bodies: list[RewardBody], caller: Caller) -> 
             steps.append(error)
         except StoreError as error:  # the ledger does not take the rest either
             return steps + [error] * (len(bodies) - len(steps))
-        if time.monotonic() > end:
+        if time.monotonic() >= end:
             break
     return steps
 
