@@ -3,8 +3,8 @@
 Problems are built as `build(parameters, streams)`, policies as `build(parameters, shape, streams)`.
 
 tidepull's own entries are declared by the name of their module, which is imported when an id is
-asked for. Guests are policies of other libraries; their module is imported when an id with its
-prefix is asked for, or when all guests are.
+asked for. External policies are those of other libraries; their module is imported when an id with
+its prefix is asked for, or when all of them are.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Declared: TypeAlias = tuple[str, str, str, str, Mapping[str, Any], str]
 """Id, module, parameters and builder in it, what differs from the usual entry, and a
 description."""
 
-_GUESTS = "tidepull.integrations.external."
-GUESTS = {name: _GUESTS + name for name in ("bayesianbandits", "gittins", "mabwiser", "river")}
-GUESTS |= {"smpy": _GUESTS + "smpybandits", "vw": _GUESTS + "vowpal_wabbit"}
-"""What ids of guests begin with, up to the first hyphen, and the module that registers them."""
+_EXTERNAL = "tidepull.integrations.external."
+EXTERNAL = {name: _EXTERNAL + name for name in ("bayesianbandits", "gittins", "mabwiser", "river")}
+EXTERNAL |= {"smpy": _EXTERNAL + "smpybandits", "vw": _EXTERNAL + "vowpal_wabbit"}
+"""What ids of external policies begin with, up to the first hyphen, and the module that registers them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Entry(Generic[T]):
     version : int, default: 1
         Number that is raised whenever this problem or policy comes to behave differently. Stored
         trials of an earlier version are then run again.
-    guest : Package, optional
+    library : Package, optional
         The package that implements the policy of another library, which has no snapshots.
 
     Examples
@@ -78,7 +78,7 @@ class Entry(Generic[T]):
     horizon: int = 4096
     data: Callable[[Any], Sequence[Path]] | None = None
     version: int = 1
-    guest: Package | None = None
+    library: Package | None = None
 
     def parse(self, values: Mapping[str, Any]) -> Parameters:
         """Return validated parameters: the entry's own defaults, overridden by `values`.
@@ -103,22 +103,22 @@ class Entry(Generic[T]):
 
 class Registry(Generic[T]):
     """Entries under unique ids: tidepull's own and the user's, which `ids` and iteration show, and
-    guests."""
+    external policies."""
 
-    def __init__(self, noun: str, guests: Mapping[str, str] | None = None) -> None:
+    def __init__(self, noun: str, external: Mapping[str, str] | None = None) -> None:
         self._noun = noun
         self._entries: dict[str, Entry[T] | Callable[[], Entry[Any]]] = {}
-        self._guests: dict[str, Entry[T]] = {}
-        self._modules = dict(guests or {})
+        self._external: dict[str, Entry[T]] = {}
+        self._modules = dict(external or {})
 
     def add(self, entry: Entry[T]) -> None:
         """Register an entry; an id that exists already is an error."""
-        if entry.id in self._entries or entry.id in self._guests:
+        if entry.id in self._entries or entry.id in self._external:
             raise ParameterError(f"there is already a {self._noun} with the id '{entry.id}'")
-        if entry.guest is None:
+        if entry.library is None:
             self._entries[entry.id] = entry
         else:
-            self._guests[entry.id] = entry
+            self._external[entry.id] = entry
 
     def declare(self, rows: Iterable[Declared], package: str) -> None:
         """Register entries whose modules, in a package, are imported when they are asked for."""
@@ -126,17 +126,17 @@ class Registry(Generic[T]):
             names = (f"{package}.{module}", parameters, build)
             self._entries[id] = partial(_load, id, description, *names, **others)
 
-    def guests(self) -> list[Entry[T]]:
-        """The entries of all guests, whether their packages are installed or not."""
+    def external(self) -> list[Entry[T]]:
+        """The entries of all external policies, whether their packages are installed or not."""
         for module in self._modules.values():
             import_module(module)
-        return [self._guests[id] for id in sorted(self._guests)]
+        return [self._external[id] for id in sorted(self._external)]
 
     def __iter__(self) -> Iterator[Entry[T]]:
         return iter([self.entry(id) for id in self._entries])
 
     def ids(self) -> list[str]:
-        """The ids of all entries but guests, in the order of registration."""
+        """The ids of all entries but external ones, in the order of registration."""
         return list(self._entries)
 
     def entry(self, id: str) -> Entry[T]:
@@ -149,9 +149,9 @@ class Registry(Generic[T]):
         prefix = str(id).partition("-")[0]
         if prefix in self._modules:
             import_module(self._modules[prefix])
-        if id in self._guests:
-            return self._guests[id]
-        known = [*self._entries, *self._guests]
+        if id in self._external:
+            return self._external[id]
+        known = [*self._entries, *self._external]
         near = difflib.get_close_matches(str(id), known, n=1, cutoff=0.4)
         hint = f"did you mean '{near[0]}'?" if near else "one of: " + ", ".join(self._entries)
         raise UnknownIdError(f"there is no {self._noun} '{id}'; {hint}")
@@ -206,7 +206,7 @@ def require_members(value: Any, noun: str, members: tuple[str, ...]) -> None:
 
 
 problems: Registry[Problem] = Registry("problem")
-policies: Registry[Policy] = Registry("policy", GUESTS)
+policies: Registry[Policy] = Registry("policy", EXTERNAL)
 
 
 def add_problem(entry: Entry[Problem]) -> None:

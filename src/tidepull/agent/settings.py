@@ -96,10 +96,10 @@ class AgentSettings:
 
     def __post_init__(self) -> None:
         entry, _ = _policies().resolve((self.policy, self.parameters))
-        if entry.guest is not None:
+        if entry.library is not None:
             raise ParameterError(
                 f"policy: {self.policy} has no snapshots, because its state lies inside "
-                f"{entry.guest.name}, so an "
+                f"{entry.library.name}, so an "
                 "agent could not restore it; choose one of tidepull's own (tidepull list policies)"
             )
         if self.policy == "oracle":

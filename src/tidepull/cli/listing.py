@@ -1,4 +1,4 @@
-"""`tidepull list problems|policies|guests|suites`: every id, what it is, and what can be set."""
+"""`tidepull list problems|policies|external|suites`: every id, what it is, and what can be set."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Listed(StrEnum):
 
     problems = "problems"
     policies = "policies"
-    guests = "guests"
+    external = "external"
     suites = "suites"
 
 
 def list_registered(
-    kind: Listed = Argument(help="What to list. Guests are policies of other libraries."),
-    all_: bool = Option(False, "--all", help="With policies: also list guests."),
+    kind: Listed = Argument(help="What to list. External policies are those of other libraries."),
+    all_: bool = Option(False, "--all", help="With policies: also list those of other libraries."),
     json: bool = JSON,
 ) -> None:
-    """List problems, policies or guests with their parameters, or the suites of tidepull."""
+    """List problems or policies with their parameters, or the suites of tidepull."""
     if kind is Listed.suites:
         _list_suites(json=json)
         return
-    entries = _entries(kind, guests=all_)
+    entries = _entries(kind, external=all_)
     if json:
         print_json([_as_json(entry, kind) for entry in entries])
         return
@@ -55,22 +55,24 @@ def list_registered(
             )
 
 
-def _entries(kind: Listed, *, guests: bool) -> list[Entry[Any]]:
-    if guests and kind is not Listed.policies:
-        raise ParameterError("--all shows guests beside policies: tidepull list policies --all")
+def _entries(kind: Listed, *, external: bool) -> list[Entry[Any]]:
+    if external and kind is not Listed.policies:
+        raise ParameterError(
+            "--all shows external policies beside ours: tidepull list policies --all"
+        )
     if kind is Listed.problems:
         return list(problems)
-    if kind is Listed.guests:
-        return [*policies.guests()]
-    return [*policies, *(policies.guests() if guests else ())]
+    if kind is Listed.external:
+        return [*policies.external()]
+    return [*policies, *(policies.external() if external else ())]
 
 
 def _needed(entry: Entry[Any]) -> str:
-    guest = entry.guest
-    if guest is None:
+    library = entry.library
+    if library is None:
         return ""
-    missing = f"is not installed: pip install 'tidepull[{guest.extra}]'"
-    return f" ({guest.name} {guest.version or missing})"
+    missing = f"is not installed: pip install 'tidepull[{library.extra}]'"
+    return f" ({library.name} {library.version or missing})"
 
 
 def _list_suites(*, json: bool) -> None:
@@ -93,6 +95,6 @@ def _as_json(entry: Entry[Any], kind: Listed) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": entry.id, "description": entry.description}
     if kind is Listed.problems:
         shown["horizon"] = entry.horizon
-    if (guest := entry.guest) is not None:
-        shown |= {"package": guest.name, "extra": guest.extra, "installed": guest.version}
+    if (library := entry.library) is not None:
+        shown |= {"package": library.name, "extra": library.extra, "installed": library.version}
     return {**shown, "parameters": [asdict(doc) for doc in _documented(entry)]}

@@ -186,7 +186,7 @@ class TrialSpec:
         }
 
     def _versions(self) -> dict[str, int | str]:
-        """Versions of the problem and the policy, where they are not the first, and of a guest's
+        """Versions of the problem and the policy, where they are not the first, and of an external
         package."""
         load_modules(self.modules)
         policy = registry.policies.entry(self.policy)
@@ -194,7 +194,7 @@ class TrialSpec:
             "problem_version": registry.problems.entry(self.problem).version,
             "policy_version": policy.version,
         }
-        package = {} if policy.guest is None else {policy.guest.name: policy.guest.version}
+        package = {} if policy.library is None else {policy.library.name: policy.library.version}
         return {name: version for name, version in versions.items() if version > 1} | package
 
     @property
@@ -295,10 +295,12 @@ def lacking(specs: Iterable[TrialSpec]) -> dict[str, list[TrialSpec]]:
 
 
 def _absent(spec: TrialSpec) -> str:
-    """Empty unless the policy is a guest whose package is not here."""
-    guest = policies.entry(spec.policy).guest
+    """Empty unless the policy is of a library that is not here."""
+    library = policies.entry(spec.policy).library
     return (
-        "" if guest is None or guest.installed else str(MissingExtraError(spec.policy, guest.extra))
+        ""
+        if library is None or library.installed
+        else str(MissingExtraError(spec.policy, library.extra))
     )
 
 

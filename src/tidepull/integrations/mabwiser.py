@@ -73,9 +73,9 @@ class TidepullMAB:
         if len(set(arms)) != len(arms) or not arms:
             raise ParameterError("arms must be a list of different names, at least one")
         entry, _ = policies.resolve((learning_policy, dict(parameters or {})))
-        if entry.guest is not None:
+        if entry.library is not None:
             raise ParameterError(
-                f"learning_policy: {entry.id} is an external policy; use {entry.guest.name} itself"
+                f"learning_policy: {entry.id} is an external policy; use {entry.library.name} itself"
             )
         self.arms = list(arms)
         self.learning_policy = learning_policy

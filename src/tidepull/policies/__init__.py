@@ -111,8 +111,8 @@ def build_policy(policy: Named | Learner, shape: ProblemShape, *, seed: int) -> 
         from tidepull.policies.guard import guarded
 
         entry, parameters = policies.resolve(policy)
-        if entry.guest is not None:
-            entry.guest.require(entry.id)
+        if entry.library is not None:
+            entry.library.require(entry.id)
         return guarded(entry, parameters, shape, Streams(seed).child("policy"))
     require_members(policy, "policy", ("choose", "learn"))
     return cast(Learner, policy)

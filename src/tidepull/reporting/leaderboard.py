@@ -38,7 +38,7 @@ NOT_AHEAD = "No other policy has less regret beyond noise in any world."
 PROFILES = (
     "### How often it goes well\n\nThe share of trials whose score is at most x: further up and "
     "left is better.\n\n"
-    "![Share of trials up to each score: tidepull's policies, guests as documented, guests in "
+    "![Share of trials up to each score: tidepull's policies, other libraries as documented and in "
     "hindsight](profiles.svg)"
 )
 
@@ -118,9 +118,13 @@ def _gaps(frame: Frame) -> str:
 
 
 WIDTH = 4.8
-OWN, GUEST, CHOSEN = "#0072b2", "#d55e00", "#e69f00"
+OWN, OTHER, CHOSEN = "#0072b2", "#d55e00", "#e69f00"
 COLOURS = ["#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#997700", "#666666", "#000000"]
-PANELS = ("tidepull's own", "guests, as documented", "guests, best of a grid in hindsight")
+PANELS = (
+    "tidepull's own",
+    "other libraries, as documented",
+    "other libraries, best of a grid in hindsight",
+)
 
 
 def standings_figure(board: Board, path: Path) -> None:
@@ -135,7 +139,7 @@ def standings_figure(board: Board, path: Path) -> None:
             ha="center", fontsize=9, color="#555555",
         )  # fmt: skip
     for place, one in enumerate(board.standings):
-        shade = CHOSEN if one.chosen_from > 1 else GUEST if one.library else OWN
+        shade = CHOSEN if one.chosen_from > 1 else OTHER if one.library else OWN
         axes.plot([one.overall.low, one.overall.high], [place, place], color=shade, lw=2)
         axes.plot(one.overall.iqm, place, "o", color=shade, ms=5)
     axes.set_yticks(range(len(board.standings)), [shown_name(one) for one in board.standings])
@@ -146,7 +150,7 @@ def standings_figure(board: Board, path: Path) -> None:
     axes.set_xlabel("score, 95% interval (lower is better)", fontsize=10)
     unbox(axes, grid="x")
     axes.tick_params(labelsize=9)
-    keys = {"tidepull": OWN, "guest": GUEST, "best in hindsight": CHOSEN}
+    keys = {"tidepull": OWN, "other library": OTHER, "best in hindsight": CHOSEN}
     marks = [plt.Line2D([], [], color=shade, marker="o", lw=2, ms=5) for shade in keys.values()]
     figure.legend(marks, keys, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     save(figure, [path])

@@ -187,7 +187,7 @@ def _cost(groups: Iterable[Group]) -> float:
 
 
 def _library(row: Row) -> str:
-    """Name and version of a guest's package: the only text among what else a trial hangs on."""
+    """Name and version of an external package: the only text among what else a trial hangs on."""
     found = json.loads(row.code or "{}")
     return ", ".join(
         f"{name} {version}" for name, version in found.items() if isinstance(version, str)

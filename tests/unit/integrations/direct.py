@@ -36,5 +36,5 @@ def stream(seed: int) -> Streams:
 
 
 def library_seed(seed: int) -> int:
-    """The seed that a guest gives its library in a trial of that seed."""
+    """The seed that an external policy gives its library in a trial of that seed."""
     return int(stream(seed).generator("guest").integers(2**31))

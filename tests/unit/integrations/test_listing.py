@@ -6,26 +6,26 @@ from tests.integration.cli.typing_it import tidepull
 from tidepull.policies import policies
 
 
-def test_list_shows_guests_only_when_they_are_asked_for() -> None:
+def test_list_shows_external_policies_only_when_they_are_asked_for() -> None:
     own = {row["id"] for row in json.loads(tidepull("list", "policies", "--json").stdout)}
-    guests = {row["id"] for row in json.loads(tidepull("list", "guests", "--json").stdout)}
+    external = {row["id"] for row in json.loads(tidepull("list", "external", "--json").stdout)}
     both = {row["id"] for row in json.loads(tidepull("list", "policies", "--all", "--json").stdout)}
     assert own == set(policies.ids())
-    assert guests == {entry.id for entry in policies.guests()}
-    assert both == own | guests
-    assert not own & guests
+    assert external == {entry.id for entry in policies.external()}
+    assert both == own | external
+    assert not own & external
 
 
-def test_list_says_which_package_a_guest_needs() -> None:
-    version = policies.entry("vw-bag").guest
+def test_list_says_which_package_an_external_policy_needs() -> None:
+    version = policies.entry("vw-bag").library
     assert version is not None
     assert (
         f"(vowpalwabbit {version.version or 'is not installed'}"
-        in tidepull("list", "guests").stdout
+        in tidepull("list", "external").stdout
     )
 
 
-def test_guests_beside_problems_are_a_mistake_with_exit_code_2() -> None:
+def test_external_policies_beside_problems_are_a_mistake_with_exit_code_2() -> None:
     done = tidepull("list", "problems", "--all")
     assert done.returncode == 2
     assert "tidepull list policies --all" in done.stderr

@@ -55,7 +55,7 @@ def test_a_trial_has_the_arms_of_mabwiser_driven_directly(
     assert sorted(arms[:n_arms]) == list(range(n_arms))
 
 
-def test_guests_from_mabwiser_refuse_what_they_cannot_read() -> None:
+def test_external_policies_from_mabwiser_refuse_what_they_cannot_read() -> None:
     pytest.importorskip("mabwiser")
     for id in ("mabwiser-linucb", "mabwiser-lints"):
         with pytest.raises(ProblemError, match=f"{id} sees one vector that all arms share"):

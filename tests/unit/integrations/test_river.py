@@ -72,7 +72,7 @@ def test_linucb_has_the_arms_of_river_driven_directly() -> None:
     )
 
 
-def test_guests_from_river_refuse_what_they_cannot_read() -> None:
+def test_external_policies_from_river_refuse_what_they_cannot_read() -> None:
     with pytest.raises(ProblemError, match="shows one for each arm"):
         run_trial("flipping-vector", "river-linucb-disjoint", horizon=2)
     for id in ("river-thompson", "river-bayes-ucb"):

@@ -123,7 +123,7 @@ def add_external(
         wider = replace(shape, observation_dim=shape.observation_dim + 1 + len(calendar_waves(0.0)))
         return ExternalPolicy(id, package, WithCalendar(adapt(id, values, wider, streams)))
 
-    policies.add(Entry(id, description, parameters, build, guest=package))
+    policies.add(Entry(id, description, parameters, build, library=package))
 
 
 def own_values(values: Parameters) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from tidepull.experiments.loop import run_trial
 from tidepull.experiments.spec import TrialSpec, lacking
 from tidepull.policies import build_policy, policies
 
-GUESTS = policies.guests()
-IDS = [entry.id for entry in GUESTS]
-HERE = [entry.id for entry in GUESTS if entry.guest is not None and entry.guest.installed]
-each_guest = pytest.mark.parametrize("id", HERE)
+EXTERNAL = policies.external()
+IDS = [entry.id for entry in EXTERNAL]
+HERE = [entry.id for entry in EXTERNAL if entry.library is not None and entry.library.installed]
+each_external = pytest.mark.parametrize("id", HERE)
 
 
 def global_state() -> list[Any]:
@@ -33,19 +33,21 @@ def spec(id: str, **others: Any) -> TrialSpec:
 
 @pytest.fixture
 def absent(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The id of a guest whose package is not installed."""
+    """The id of an external policy whose package is not installed."""
     entry = policies.entry("vw-bag")
-    gone = replace(entry, guest=Package("no_such_package", "integrations"))
-    monkeypatch.setitem(policies._guests, "vw-bag", gone)
+    gone = replace(entry, library=Package("no_such_package", "integrations"))
+    monkeypatch.setitem(policies._external, "vw-bag", gone)
     return "vw-bag"
 
 
-def test_guests_have_prefixes_of_the_table_and_are_no_residents() -> None:
+def test_external_policies_have_prefixes_of_the_table_and_are_not_ours() -> None:
     assert {id.partition("-")[0] for id in IDS} == set(policies._modules)
     assert not set(IDS) & set(policies.ids())
 
 
-def test_no_guest_is_imported_before_it_is_asked_for_and_none_changes_the_process() -> None:
+def test_no_external_policy_is_imported_before_it_is_asked_for_and_none_changes_the_process() -> (
+    None
+):
     code = (
         "import sys, numpy, scipy.special\n"
         "from tidepull.registry import policies\n"
@@ -53,7 +55,7 @@ def test_no_guest_is_imported_before_it_is_asked_for_and_none_changes_the_proces
         "policies.entry('vw-bag')\n"
         "assert 'tidepull.integrations.external.vowpal_wabbit' in sys.modules\n"
         "assert not {'vowpalwabbit', 'tidepull.integrations.external.river'} & set(sys.modules)\n"
-        "assert len(policies.guests()) == " + str(len(IDS)) + "\n"
+        "assert len(policies.external()) == " + str(len(IDS)) + "\n"
         "packages = 'bayesianbandits', 'gittins', 'mabwiser', 'river', 'SMPyBandits', "
         "'vowpalwabbit'\n"
         "assert not set(packages) & set(sys.modules)\n"
@@ -71,21 +73,21 @@ def test_no_guest_is_imported_before_it_is_asked_for_and_none_changes_the_proces
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
-def test_an_unknown_guest_is_answered_with_the_nearest() -> None:
+def test_an_unknown_external_policy_is_answered_with_the_nearest() -> None:
     with pytest.raises(UnknownIdError, match="did you mean 'vw-squarecb'"):
         policies.entry("vw-squarcb")
 
 
 @pytest.mark.parametrize("id", IDS)
-def test_parameters_of_guests_are_checked_without_their_package(id: str) -> None:
+def test_parameters_of_external_policies_are_checked_without_their_package(id: str) -> None:
     entry, parameters = policies.resolve(id)
     assert entry.parse(parameters.to_mapping()) == parameters
     with pytest.raises(ParameterError, match=f"{id}: there is no parameter 'no-such'"):
         policies.resolve((id, {"no-such": 1}))
 
 
-@each_guest
-def test_a_guest_plays_the_same_arms_under_the_same_seed_and_touches_no_global_generator(
+@each_external
+def test_an_external_policy_plays_the_same_arms_under_the_same_seed_and_touches_no_global_generator(
     id: str,
 ) -> None:
     build_policy(
@@ -102,8 +104,8 @@ def test_a_guest_plays_the_same_arms_under_the_same_seed_and_touches_no_global_g
     assert before == after
 
 
-@each_guest
-def test_a_guest_keeps_to_the_arms_that_are_available(id: str) -> None:
+@each_external
+def test_an_external_policy_keeps_to_the_arms_that_are_available(id: str) -> None:
     policy = build_policy((id, horizon(id)), ProblemShape(4), seed=0)
     context = Context(available=np.array([False, True, False, True]))
     arms = []
@@ -113,8 +115,10 @@ def test_a_guest_keeps_to_the_arms_that_are_available(id: str) -> None:
     assert set(arms) <= {1, 3}
 
 
-@each_guest
-def test_rewards_of_a_guest_may_be_late_or_missing_and_events_may_come_from_a_log(id: str) -> None:
+@each_external
+def test_rewards_of_an_external_policy_may_be_late_or_missing_and_events_may_come_from_a_log(
+    id: str,
+) -> None:
     trial = run_trial("flipping-bernoulli", id, horizon=40, seed=0, delay="geometric:3:0.2")
     assert len(trial.arms) == 40
     policy = build_policy((id, horizon(id)), ProblemShape(3), seed=0)
@@ -123,15 +127,15 @@ def test_rewards_of_a_guest_may_be_late_or_missing_and_events_may_come_from_a_lo
     assert policy.choose(Context()) in range(3)
 
 
-@each_guest
-def test_a_guest_says_that_it_has_no_snapshots(id: str) -> None:
+@each_external
+def test_an_external_policy_says_that_it_has_no_snapshots(id: str) -> None:
     policy = build_policy((id, horizon(id)), ProblemShape(3), seed=0)
     with pytest.raises(SnapshotError, match=f"{id} has no snapshots: its state lies inside"):
         policy.snapshot()
 
 
 @pytest.mark.parametrize("id", IDS)
-def test_an_agent_refuses_a_guest_when_it_is_made(id: str) -> None:
+def test_an_agent_refuses_an_external_policy_when_it_is_made(id: str) -> None:
     with pytest.raises(ParameterError, match=f"policy: {id} has no snapshots"):
         Agent.memory(arms=["a", "b"], policy=id)
 
@@ -145,7 +149,7 @@ def test_a_missing_package_is_named_before_trials_start(absent: str) -> None:
     assert "pip install 'tidepull[integrations]'" in next(iter(found))
 
 
-def test_the_version_of_a_guests_package_is_part_of_a_trials_identity(absent: str) -> None:
+def test_the_version_of_an_external_package_is_part_of_a_trials_identity(absent: str) -> None:
     assert (
         spec("vw-cover").content["vowpalwabbit"] == Package("vowpalwabbit", "integrations").version
     )
@@ -153,8 +157,8 @@ def test_the_version_of_a_guests_package_is_part_of_a_trials_identity(absent: st
     assert "no_such_package" not in spec("random").content
 
 
-@pytest.mark.skipif(not HERE, reason="no guest's package is installed")
-def test_worker_processes_find_guests_by_their_ids() -> None:
+@pytest.mark.skipif(not HERE, reason="no external package is installed")
+def test_worker_processes_find_external_policies_by_their_ids() -> None:
     (result,) = LocalProcesses(1).run([spec(HERE[-1])])
     assert result.error == ""
     assert result.trial is not None
@@ -165,7 +169,7 @@ def test_worker_processes_find_guests_by_their_ids() -> None:
 
 
 def horizon(id: str) -> dict[str, Any]:
-    """Guests that want to know how long a trial is, told so."""
+    """External policies that want to know how long a trial is, told so."""
     known = policies.entry(id).parameters.__dataclass_fields__
     return {"horizon": 100} if "horizon" in known else {}
 
@@ -180,7 +184,7 @@ CALENDAR = (
 
 
 @pytest.mark.parametrize("id", [id for id in CALENDAR if id in HERE])
-def test_guest_that_sees_the_calendar_learns_the_hours(id: str) -> None:
+def test_external_policy_that_sees_the_calendar_learns_the_hours(id: str) -> None:
     world = ("shop", {"kind": "hours"})
     blind, seeing = (
         run_trial(world, (id, {"calendar": calendar}), horizon=1500, seed=3).regret[-1]
