@@ -1,4 +1,5 @@
 # docker build -t tidepull . && docker run -p 8000:8000 -v tidepull:/data tidepull
+# Where a registry can be reached, pin both by digest: docker buildx imagetools inspect python:3.11-slim
 FROM python:3.11-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE constraints.txt ./
