@@ -318,7 +318,11 @@ class CommandHandler:
         self._do_owed_slices()
         state = self.state
         slices, state.slices = state.slices, 0
-        choice = state.decide(inputs)
+        try:
+            choice = state.decide(inputs)
+        except InputError:  # others of a batch may be chosen, and have no record yet
+            self.mark_dirty()
+            raise
         state.owed_slices = SLICES_OF_A_CALL
         return slices, choice
 

@@ -19,7 +19,14 @@ from tests.unit.agent.worlds import SHOP, START, serve, visit
 from tidepull import __version__
 from tidepull.agent.agent import Agent
 from tidepull.agent.ledger.sqlite import VERSION, SqliteLedger
-from tidepull.errors import LedgerError, NewerStoreError, RewardError, WrongStoreError
+from tidepull.agent.state import AgentState
+from tidepull.errors import (
+    ContextError,
+    LedgerError,
+    NewerStoreError,
+    RewardError,
+    WrongStoreError,
+)
 
 
 def made(path: Path, visits: int = 80, **given: Any) -> list[tuple[str, float, str]]:
@@ -298,3 +305,24 @@ def test_reward_that_is_nearly_one_is_shown_as_it_is() -> None:
     agent = Agent.memory(arms=["a", "b"], context={}, policy="bernoulli-ts", seed=1)
     with pytest.raises(RewardError, match=r"got 1\.0000000000000002;"):
         agent.reward(agent.choose(), 1.0000000000000002)
+
+
+def test_batch_that_a_policy_refuses_halfway_leaves_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Agent(tmp_path / "a.db", arms=["a", "b"], context={}, policy="lin-ts", seed=1) as agent:
+        agent.choose_many([{}] * 3)
+        decide, calls = AgentState.decide, iter(range(10))
+
+        def refusing(state: AgentState, inputs: Any) -> Any:
+            if next(calls) == 2:
+                raise ContextError("refused")
+            return decide(state, inputs)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(AgentState, "decide", refusing)
+            with pytest.raises(ContextError):
+                agent.choose_many([{}] * 4)
+        agent.choose_many([{}] * 3)
+        assert agent.state().decisions == 6
+        assert agent.check().differences == 0
