@@ -53,7 +53,7 @@ from research.benchmarks.world_trials import (
     show,
     trial_of,
 )
-from tidepull._internal.system import Package
+from tidepull._internal.extras import Package
 from tidepull.problems import build_problem
 from tidepull.problems.random_worlds import DRAWN, KINDS
 

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
 
-from tidepull._internal.system import Package
+from tidepull._internal.extras import Package
 from tidepull.errors import ParameterError, ProblemError, UnknownIdError
 from tidepull.parameters import Parameters
 from tidepull.protocols import Policy, Problem

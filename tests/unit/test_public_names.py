@@ -195,7 +195,7 @@ def test_messages_about_extras_have_a_singular_subject() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id == "MissingExtraError"
+        and node.func.id in ("MissingExtraError", "needs")
         and isinstance(node.args[0], ast.Constant)
     ]
     assert len(features) > 10

@@ -1,5 +1,5 @@
-"""What the machine has: packages that tidepull can do without and a cluster of Ray, one BLAS thread
-for each worker, and the memory that is free.
+"""What the machine has: a cluster of Ray, one BLAS thread for each worker, and the memory that is
+free.
 
 Several workers with a BLAS thread per core each run many times slower than one. Memory is checked
 before large arrays are made, since a system may promise memory that it has not got.
@@ -12,52 +12,14 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import threadpoolctl
 
-from tidepull.errors import InputError, MissingExtraError, ParameterError
-
-
-@dataclass(frozen=True, slots=True)
-class Package:
-    """An optional package by the name that it is imported by, and the extra that installs it.
-
-    >>> Package("numpy", "tables").installed, Package("no_such_package", "tables").installed
-    (True, False)
-    """
-
-    name: str
-    extra: str
-
-    @property
-    def installed(self) -> bool:
-        """Whether it can be imported; it is not imported for that."""
-        return find_spec(self.name) is not None
-
-    @property
-    def version(self) -> str:
-        """Its version; empty where it is not installed."""
-        return _version(self.name)
-
-    def require(self, feature: str) -> None:
-        """Say what `feature` needs, where it is not installed."""
-        if not self.installed:
-            raise MissingExtraError(feature, self.extra)
-
-
-@lru_cache
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
-
+from tidepull._internal.extras import needs
+from tidepull.errors import InputError, ParameterError
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
@@ -67,10 +29,8 @@ def connected(
 ) -> Any:
     """Ray, connected to the cluster at an address; `what` is to be done there, in the
     environment."""
-    try:
+    with needs(what, "cluster"):
         import ray
-    except ImportError:
-        raise MissingExtraError(what, "cluster") from None
     _knock(address)
     try:
         ray.init(

@@ -12,15 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, ParamSpec, Self, TypeVar
 
+from tidepull._internal.extras import needs
 from tidepull.agent import requests
 from tidepull.agent.attempts import Attempts, ClientSettings
 from tidepull.agent.requests import AgentRequests, HttpRequest, TimeLike, date_fields
-from tidepull.errors import MissingExtraError, ServiceError
+from tidepull.errors import ServiceError
 
-try:
+with needs("tidepull.Client", "serve"):
     import httpx
-except ModuleNotFoundError:
-    raise MissingExtraError("tidepull.Client", "serve") from None
 
 P = ParamSpec("P")
 T = TypeVar("T")

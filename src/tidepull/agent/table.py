@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from tidepull._internal.extras import needs
 from tidepull._internal.files import replacing
 from tidepull.agent.insight import Insight
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.records import Choice, DecisionGroup, Kind
-from tidepull.errors import DataError, InputError, MissingExtraError
+from tidepull.errors import DataError, InputError
 from tidepull.types import FloatArray
 
 COLUMNS = (
@@ -148,10 +149,8 @@ def frame(table: Iterable[dict[str, Any]], kind: str, fields: Iterable[str] = ()
         return flat
     if kind not in ("pandas", "polars"):
         raise InputError(f"kind must be 'pandas', 'polars' or 'rows', got {kind!r}")
-    try:
+    with needs(f"history as a {kind} table", "tables"):
         module = __import__(kind)
-    except ModuleNotFoundError:
-        raise MissingExtraError(f"history as a {kind} table", "tables") from None
     names = list(dict.fromkeys(name for row in flat for name in row))
     columns = {name: [row.get(name) for row in flat] for name in names}
     dates = {"at", "rewarded_at", *(f"context.{name}" for name in fields)} & columns.keys()
@@ -224,10 +223,8 @@ def _cell(value: Any) -> Any:
 
 
 def _parquet() -> Any:
-    try:
+    with needs("Parquet", "tables"):
         import pyarrow.parquet
-    except ModuleNotFoundError:
-        raise MissingExtraError("Parquet", "tables") from None
     return pyarrow.parquet
 
 

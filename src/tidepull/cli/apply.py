@@ -13,20 +13,19 @@ from typing import Any
 
 from typer import Argument, Option
 
+from tidepull._internal.extras import needs
 from tidepull.agent.agent import Agent
 from tidepull.agent.client import Client, RemoteAgent
 from tidepull.agent.settings import CHANGEABLE, plain_settings
 from tidepull.cli.client import TOKEN_FILE, URL, client_of
 from tidepull.cli.console import say
-from tidepull.errors import InputError, MissingExtraError
+from tidepull.errors import InputError
 
-try:
+with needs("tidepull apply", "serve"):
     import msgspec
 
     from tidepull.service.handlers.agents import agent_arguments
     from tidepull.service.messages import NewAgent
-except ModuleNotFoundError:
-    raise MissingExtraError("tidepull apply", "serve") from None
 
 FIXED = ("policy", "timezone", "on_duplicate")
 """Settings of the file that are compared, and cannot change this way."""

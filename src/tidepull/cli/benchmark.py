@@ -10,10 +10,11 @@ from typing import Any
 
 from typer import Argument, Context, Option, Typer
 
+from tidepull._internal.extras import needs
 from tidepull.cli import options
 from tidepull.cli.console import print_json, say, show_table
 from tidepull.cli.sweep import sweep
-from tidepull.errors import InputError, MissingExtraError, WrongStoreError
+from tidepull.errors import InputError, WrongStoreError
 from tidepull.experiments.archive import is_archive
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite
@@ -130,10 +131,8 @@ def _exported(quick: bool) -> str:
 
 def with_policies(name: str, policies: list[str], modules: list[Path], directory: Path) -> Path:
     """The suite with more policies, written beside its results."""
-    try:
+    with needs("tidepull benchmark", "experiments"):
         import tomli_w
-    except ModuleNotFoundError:
-        raise MissingExtraError("tidepull benchmark", "experiments") from None
     table = tomllib.loads(find_suite(name).read_text())
     known = {one["name"] for one in table["policies"]}
     table["policies"] += [{"name": id} for id in policies if id not in known]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from typer import Argument, Option, Typer
 
+from tidepull._internal.extras import needs
 from tidepull.cli.console import print_table, say
-from tidepull.errors import InputError, MissingExtraError
+from tidepull.errors import InputError
 
 if TYPE_CHECKING:
     from tidepull.service.auth import Token
@@ -138,13 +139,11 @@ def serve(
     ),
 ) -> None:
     """Serve decisions over HTTP: many named agents, tokens, metrics (extra `serve`)."""
-    try:
+    with needs("tidepull serve", "serve"):
         from tidepull.service.auth import Limits
         from tidepull.service.logs import message
         from tidepull.service.server import ServerConfig, prepare
         from tidepull.service.server import serve as run
-    except ModuleNotFoundError:
-        raise MissingExtraError("tidepull serve", "serve") from None
     db = db or _from_file("TIDEPULL_DB_FILE") or "agents"
     limits = Limits(
         requests=requests, agents=agents, address_requests=address_requests, under_way=under_way

@@ -29,9 +29,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidepull._internal.extras import needs
 from tidepull.encoders.base import ContextReader, HistoryEncoder
 from tidepull.encoders.training import History, Slices
-from tidepull.errors import MissingExtraError, ParameterError, TrainingError
+from tidepull.errors import ParameterError, TrainingError
 from tidepull.protocols import Accept
 from tidepull.state import generator_state, restore_generator
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
@@ -405,8 +406,6 @@ def _repeated(state: Any, batch: int) -> Any:
 
 
 def _import_torch() -> Any:
-    try:
+    with needs("TorchEncoder", "torch"):
         import torch
-    except ImportError:
-        raise MissingExtraError("TorchEncoder", "torch") from None
     return torch

@@ -15,16 +15,15 @@ from fractions import Fraction
 from itertools import pairwise, product
 from typing import Annotated, Any
 
-from tidepull.errors import MissingExtraError, ParameterError, SuiteError
+from tidepull._internal.extras import needs
+from tidepull.errors import ParameterError, SuiteError
 from tidepull.policies import settled
 from tidepull.problems import build_problem, shape_of
 from tidepull.protocols import AsksProblem
 from tidepull.registry import Entry, Named
 
-try:
+with needs("reading suites", "experiments"):
     from msgspec import Meta, Struct
-except ImportError:
-    raise MissingExtraError("reading suites", "experiments") from None
 
 MOST_SEEDS = 1_000_000
 

@@ -37,8 +37,9 @@ from typing import Any
 import numpy as np
 
 import tidepull
+from tidepull._internal.extras import needs
 from tidepull._internal.files import explained, read_whole, write_whole
-from tidepull.errors import MissingExtraError, StoreError, WrongStoreError
+from tidepull.errors import StoreError, WrongStoreError
 from tidepull.experiments.loop import Trial
 from tidepull.experiments.spec import Result, TrialSpec, canonical
 from tidepull.types import Diagnostics, FloatArray
@@ -102,11 +103,9 @@ def _rounded(values: FloatArray) -> FloatArray:
 
 def arrow() -> tuple[Any, Any]:
     """pyarrow and its parquet module, loaded when first needed."""
-    try:
+    with needs("storing trials", "experiments"):
         import pyarrow
         import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("storing trials", "experiments") from None
     return pyarrow, pyarrow.parquet
 
 

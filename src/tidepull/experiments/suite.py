@@ -16,19 +16,18 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
+from tidepull._internal.extras import needs
 from tidepull._internal.validation import in_words
-from tidepull.errors import DataError, InputError, MissingExtraError, ParameterError, SuiteError
+from tidepull.errors import DataError, InputError, ParameterError, SuiteError
 from tidepull.experiments import grid
 from tidepull.experiments.delay import delay_text
 from tidepull.experiments.spec import TrialSpec, load_modules
 from tidepull.policies import policies
 from tidepull.problems import problems
 
-try:
+with needs("reading suites", "experiments"):
     import msgspec
     from msgspec import Meta
-except ImportError:
-    raise MissingExtraError("reading suites", "experiments") from None
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _PATTERNS = {_NAME: "letters, digits, '.', '_' and '-', the first a letter or a digit"}
@@ -394,10 +393,8 @@ def suite_text(
 ) -> str:
     """The file's text, with a `[[problems]]` or `[[policies]]` table for each mapping; what is None
     or empty is left out."""
-    try:
+    with needs("writing a suite", "experiments"):
         import tomli_w
-    except ImportError:
-        raise MissingExtraError("writing a suite", "experiments") from None
     content: dict[str, Any] = {"name": name, "description": description, "seeds": _seeds(seeds)}
     content |= {"problem_seed": problem_seed, "modules": list(modules)}
     content |= {

@@ -23,7 +23,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from tidepull.errors import InputError, MissingExtraError, ParameterError, SuiteError
+from tidepull._internal.extras import needs
+from tidepull.errors import InputError, ParameterError, SuiteError
 from tidepull.experiments.delay import AT_ONCE
 from tidepull.experiments.grid import setting_text
 from tidepull.experiments.spec import TrialSpec
@@ -256,9 +257,7 @@ def _bracket(study: Any, space: SearchTask, run: Run, outcome: Outcome, seconds:
 
 def require_optuna() -> Any:
     """Optuna, or the sentence that says how to get it."""
-    try:
+    with needs("tuning", "experiments"):
         import optuna
-    except ImportError:
-        raise MissingExtraError("tuning", "experiments") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna

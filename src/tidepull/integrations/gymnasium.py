@@ -20,16 +20,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tidepull.errors import ArmError, MissingExtraError, ParameterError, ProblemError
+from tidepull._internal.extras import needs
+from tidepull.errors import ArmError, ParameterError, ProblemError
 from tidepull.policies.checks import LARGEST, LATEST
 from tidepull.problems import build_problem, problems
 from tidepull.types import Context, FloatArray
 
-try:
+with needs("tidepull.integrations.gymnasium", "integrations"):
     import gymnasium
     from gymnasium import spaces
-except ImportError:
-    raise MissingExtraError("tidepull.integrations.gymnasium", "integrations") from None
 
 __all__ = ["BanditEnv", "GymnasiumProblem", "register"]
 

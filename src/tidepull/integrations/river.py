@@ -20,15 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.errors import ArmError, ContextError, MissingExtraError
+from tidepull._internal.extras import needs
+from tidepull.errors import ArmError, ContextError
 from tidepull.policies import build_policy
 from tidepull.policies.guard import Guarded
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
-try:
+with needs("tidepull.integrations.river", "integrations"):
     from river import bandit
-except ImportError:
-    raise MissingExtraError("tidepull.integrations.river", "integrations") from None
 
 __all__ = ["TidepullContextualPolicy", "TidepullPolicy"]
 

@@ -3,12 +3,10 @@ earned."""
 
 from __future__ import annotations
 
-from tidepull.errors import MissingExtraError
+from tidepull._internal.extras import needs
 
-try:
+with needs("tidepull.logs", "tables"):
     import scipy  # noqa: F401
-except ModuleNotFoundError:
-    raise MissingExtraError("tidepull.logs", "tables") from None
 
 from tidepull.logs.backtesting import Backtest, Estimate, backtest
 from tidepull.logs.diagnosis import Diagnosis, diagnose

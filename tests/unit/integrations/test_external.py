@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tidepull import Agent, Context, Event, ProblemShape
-from tidepull._internal.system import Package
+from tidepull._internal.extras import Package
 from tidepull.errors import MissingExtraError, ParameterError, SnapshotError, UnknownIdError
 from tidepull.experiments.executors import LocalProcesses
 from tidepull.experiments.loop import run_trial

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from tidepull._internal.extras import needs
 from tidepull.agent.ledger.base import Ledger, MemoryLedger
 from tidepull.agent.ledger.sqlite import SqliteLedger
-from tidepull.errors import MissingExtraError, ParameterError, WrongStoreError
+from tidepull.errors import ParameterError, WrongStoreError
 
 if TYPE_CHECKING:
     from tidepull.agent.ledger.postgres import Place
@@ -34,10 +35,8 @@ def ledger_at(
         if not (create or read_only or Path(path).exists()) and Path(path).parent.is_dir():
             raise WrongStoreError(f"there is no agent at {path} yet; to make one, give arms=[...]")
         return SqliteLedger(Path(path), read_only=read_only), str(path)
-    try:
+    with needs("a ledger in PostgreSQL", "postgres"):
         from tidepull.agent.ledger.postgres import PostgresLedger
-    except ImportError:
-        raise MissingExtraError("a ledger in PostgreSQL", "postgres") from None
     ledger = PostgresLedger(path, read_only=read_only)
     return ledger, ledger.where
 
@@ -51,11 +50,9 @@ def is_new_file(path: str | os.PathLike[str]) -> bool:
 def place_of(url: str) -> Place:
     """An agent in a database: postgresql://user@host/database?agent=shop, and if wanted &lease=10
     (seconds)."""
-    try:
+    with needs("a ledger in PostgreSQL", "postgres"):
         from tidepull.agent.ledger.leases import LENGTH
         from tidepull.agent.ledger.postgres import Place
-    except ImportError:
-        raise MissingExtraError("a ledger in PostgreSQL", "postgres") from None
     parts = urlsplit(url)
     told = parse_qsl(parts.query, keep_blank_values=True)
     ours = {name: value for name, value in told if name in _OURS}

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tidepull._internal.system import Package
+from tidepull._internal.extras import Package
 from tidepull.errors import RewardError, SnapshotError
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.checks import TRAIL

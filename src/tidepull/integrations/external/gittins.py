@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tidepull._internal.system import Package
+from tidepull._internal.extras import Package
 from tidepull.integrations.external import (
     ContextualParameters,
     add_external,

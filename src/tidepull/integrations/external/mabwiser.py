@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tidepull._internal.system import Package
+from tidepull._internal.extras import Package
 from tidepull.errors import ProblemError
 from tidepull.integrations.external import (
     ContextualParameters,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from tidepull._internal.system import Package
+from tidepull._internal.extras import Package
 from tidepull.errors import NumericalError, ProblemError, RewardError
 from tidepull.integrations.external import (
     ContextualParameters,

@@ -34,7 +34,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.special
 
-from tidepull._internal.system import Package
+from tidepull._internal.extras import Package
 from tidepull.errors import ParameterError, RewardError
 from tidepull.integrations.external import add_external, open_arms, own_values, seed_for
 from tidepull.parameters import Parameters, parameter

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidepull._internal.extras import Package
 from tidepull._internal.files import replacing
-from tidepull._internal.system import Package
 from tidepull.errors import DataError, ParameterError, StoreError
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.datasets import cache_directory, find

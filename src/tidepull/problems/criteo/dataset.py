@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidepull.errors import DataError, MissingExtraError
+from tidepull._internal.extras import needs
+from tidepull.errors import DataError
 
 COLUMNS = (
     "timestamp", "uid", "campaign", "conversion", "conversion_timestamp", "conversion_id", "attribution",
@@ -112,10 +113,8 @@ def open_published(path: Path) -> MeteredFile:
 
 def read_rows(file: MeteredFile, path: Path) -> Iterator[Impressions]:
     """The rows of an open file in blocks, in order; `path` is named in error messages."""
-    try:
+    with needs("reading the Criteo file", "data"):
         import pyarrow as pa
-    except ImportError:
-        raise MissingExtraError("reading the Criteo file", "data") from None
     try:
         for batch in _open_csv(pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "gzip")):
             yield _rows(batch, path)

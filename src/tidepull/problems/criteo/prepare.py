@@ -29,8 +29,9 @@ from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from tidepull import __version__
+from tidepull._internal.extras import needs
 from tidepull._internal.files import replacing
-from tidepull.errors import DataError, MissingExtraError, ParameterError
+from tidepull.errors import DataError, ParameterError
 from tidepull.problems.criteo.banners import FORMAT, Prepared
 from tidepull.problems.criteo.dataset import (
     COLUMNS,
@@ -318,11 +319,9 @@ def write_synthetic(
 ) -> None:
     """Write `rows` impressions to a tab-separated, gzip-compressed file; the same bytes for the
     same seed."""
-    try:
+    with needs("writing a synthetic Criteo file", "data"):
         import pyarrow as pa
         from pyarrow import csv
-    except ImportError:
-        raise MissingExtraError("writing a synthetic Criteo file", "data") from None
     if rows < 1:
         raise ParameterError(f"rows must be at least 1, got {rows}")
     options = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
