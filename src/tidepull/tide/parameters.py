@@ -19,6 +19,10 @@ more is not learnt in time, and arms that were never seen right are locked out
 (research/lab/tide.md)."""
 
 
+_IN_ROUNDS = ("discounted", "fourier", "square", "seasons")
+"""Families that leave seasons and drift to structural models where times are given: visitors come by
+the clock, and not by the number of those before them (research/lab/tide.md)."""
+
 _GONE = ("calendar", "clock")
 """Families of earlier releases, whose part structural models have taken; agents may name them."""
 
@@ -33,7 +37,8 @@ class TideParameters(Parameters):
     without: tuple[str, ...] = parameter((), "families of models to leave out")
     also: tuple[str, ...] = parameter(
         (),
-        "families to take in where they do not pay: 'discounted', and 'turns' of more than 16 arms",
+        "families to take in where they do not pay: seasons in rounds where times are given, "
+        "'discounted', and 'turns' of more than 16 arms",
     )
     births: bool = parameter(True, "whether new models are born near good ones")
     share: float = parameter(
@@ -50,20 +55,26 @@ class TideParameters(Parameters):
     )
     window: int = parameter(2048, "past rounds kept for the structure search", ge=64, le=1_000_000)
 
-    @property
-    def structural(self) -> bool:
-        """Whether structural models take part where times are given."""
-        return STRUCTURAL not in self.without
-
-    def families(self, *, observed: bool = False, n_arms: int = 2) -> list[str]:
-        """The families that take part; `observed`: where every arm has weights of its own on an
-        observation, and there are `n_arms` of them."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
         for field, names in (("without", self.without), ("also", self.also)):
             for name in names:
                 if name not in (*FAMILIES, STRUCTURAL, *_GONE):
                     known = ", ".join((*FAMILIES, STRUCTURAL))
                     raise ParameterError(f"{field}: there is no family '{name}'; families: {known}")
-        left = {*_LEFT, *(("turns",) if n_arms > _TURNS else ())} if observed else set()
+
+    @property
+    def structural(self) -> bool:
+        """Whether structural models take part where times are given."""
+        return STRUCTURAL not in self.without
+
+    def families(
+        self, *, observed: bool = False, timed: bool = False, n_arms: int = 2
+    ) -> list[str]:
+        """The families that take part; `observed`: where every arm has weights of its own on an
+        observation, and there are `n_arms` of them; `timed`: where times are given."""
+        left = {*_LEFT, *(("turns",) if n_arms > _TURNS else ())} if observed else set[str]()
+        left |= set(_IN_ROUNDS if timed and self.structural else ())
         return [name for name in FAMILIES if name not in {*self.without, *(left - set(self.also))}]
 
     @classmethod

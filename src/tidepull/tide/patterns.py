@@ -121,8 +121,15 @@ class Patterns:
         }
     )
 
-    def __init__(self, parameters: TideParameters, shape: ProblemShape, streams: Streams) -> None:
-        self.parameters = parameters
+    def __init__(
+        self,
+        parameters: TideParameters,
+        shape: ProblemShape,
+        streams: Streams,
+        *,
+        timed: bool = False,
+    ) -> None:
+        self.parameters, self.timed = parameters, timed
         self._n_arms, self._available = shape.n_arms, np.ones(shape.n_arms, bool)
         self._rng = streams.generator("choices")
         self._contexts = ContextMap(shape)
@@ -131,7 +138,7 @@ class Patterns:
             products=_PRODUCTS, most_blocks=_BLOCKS, wide_dim=self._contexts.whole_dim,
         )  # fmt: skip
         own = layout.context_dim > 1 and not layout.shared
-        families = parameters.families(observed=own, n_arms=shape.n_arms)
+        families = parameters.families(observed=own, timed=timed, n_arms=shape.n_arms)
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
         prior = NoisePrior(

@@ -48,7 +48,8 @@ class Tide:
 
     def __init__(self, parameters: TideParameters, shape: ProblemShape, streams: Streams) -> None:
         self.parameters = parameters
-        self._patterns = Patterns(parameters, shape, streams)
+        self._new_patterns = partial(Patterns, parameters, shape, streams)
+        self._patterns: Patterns | None = None
         self._structural: StructuralThompson | None = None
         self._new_structural = partial(StructuralThompson, NoParameters(), shape, streams)
         self._gate, self._shares = ValueGate(), WeightHistory(1)
@@ -57,35 +58,40 @@ class Tide:
 
     def choose(self, context: Context) -> int:
         """Draw rewards of all arms from each group, and play the best arm of one of them."""
-        structural = self._of_time(context)
+        structural, patterns = self._groups(context)
         if structural is None:
             self._round += 1
-            return self._patterns.choose(context)
-        return self._decide(structural, context, 1, self._draw)
+            return patterns.choose(context)
+        return self._decide(structural, patterns, context, 1, self._draw)
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
         """Shares by so many draws of each group."""
-        structural = self._of_time(context)
+        structural, patterns = self._groups(context)
         if structural is None:
             self._round += 1
-            return self._patterns.choose_by(context, draws, pick)
-        return self._decide(structural, context, draws, pick)
+            return patterns.choose_by(context, draws, pick)
+        return self._decide(structural, patterns, context, draws, pick)
 
-    def _of_time(self, context: Context) -> StructuralThompson | None:
-        """The structural models, from the first time on that is given in seconds since 1970."""
-        if context.time is None or context.time < SECONDS or not self.parameters.structural:
-            return None
-        if self._structural is None:
+    def _groups(self, context: Context) -> tuple[StructuralThompson | None, Patterns]:
+        """The structural models, from the first time on that is given in seconds since 1970, and
+        the patterns, which look for no seasons if the first round has such a time."""
+        timed = context.time is not None and context.time >= SECONDS and self.parameters.structural
+        if timed and self._structural is None:
             self._structural = self._new_structural()
-        return self._structural
+        if self._patterns is None:
+            self._patterns = self._new_patterns(timed=timed)
+        return (self._structural if timed else None), self._patterns
 
-    def _decide(self, group: StructuralThompson, context: Context, draws: int, pick: Pick) -> int:
-        structural, patterns = group.shares(context, draws), self._patterns.shares(context, draws)
+    def _decide(
+        self, structural: StructuralThompson, patterns: Patterns, context: Context, draws: int,
+        pick: Pick,
+    ) -> int:  # fmt: skip
+        first, second = structural.shares(context, draws), patterns.shares(context, draws)
         share = self._gate.share
-        arm = pick(share * structural + (1 - share) * patterns)
-        expected = 0.5 * float((structural + patterns) @ group.expected)
-        self._gate.decided(self._round, float(structural[arm]), float(patterns[arm]), expected)
-        self._patterns.commit(arm)
+        arm = pick(share * first + (1 - share) * second)
+        expected = 0.5 * float((first + second) @ structural.expected)
+        self._gate.decided(self._round, float(first[arm]), float(second[arm]), expected)
+        patterns.commit(arm)
         self._round += 1
         return arm
 
@@ -98,8 +104,8 @@ class Tide:
         """Both groups learn the reward, and the gate what it says of their choices."""
         t = decided_round(event)
         self._round = max(self._round, t + 1)
-        self._patterns.learn(event)
-        structural = self._of_time(event.context)
+        structural, patterns = self._groups(event.context)
+        patterns.learn(event)
         if structural is not None:
             structural.learn(event)
             self._gate.learn(t, event.reward)
@@ -110,25 +116,25 @@ class Tide:
         """One slice of what is due: new units of structural models, then what patterns have."""
         if self._structural is not None and self._structural.pending:
             self._structural.upkeep()
-        else:
+        elif self._patterns is not None:
             self._patterns.upkeep()
         return self.pending
 
     @property
     def pending(self) -> bool:
         """Whether `upkeep` has something to do."""
-        structural = self._structural
-        return (structural is not None and structural.pending) or self._patterns.pending
+        groups = self._structural, self._patterns
+        return any(group is not None and group.pending for group in groups)
 
     @property
     def under_way(self) -> bool:
         """Whether `upkeep` has begun a job that a snapshot would start anew."""
-        return self._patterns.under_way
+        return self._patterns is not None and self._patterns.under_way
 
     def explain(self, most: int = 5) -> Explanation:
         """The leading models in words, the weights of families over the rounds, and the hours at
         which an arm is surely best."""
-        patterns = self._patterns.explain(most)
+        patterns = self._begun_patterns.explain(most)
         structural, share = self._structural, self._share
         if structural is None or not share:
             return replace(patterns, families=self.families, weights=self._beside(patterns))
@@ -165,21 +171,26 @@ class Tide:
         return self._gate.share if structural is not None and structural.count else 0.0
 
     @property
+    def _begun_patterns(self) -> Patterns:
+        """The patterns; before the first round those that know nothing."""
+        return self._patterns or self._new_patterns()
+
+    @property
     def families(self) -> tuple[str, ...]:
         """Families that take part."""
         structural = (STRUCTURAL,) if self.parameters.structural else ()
-        return (*self._patterns.families, *structural)
+        return (*self._begun_patterns.families, *structural)
 
     def family_weights(self) -> FloatArray:
         """The weight of each family, in the order of `explain().families`."""
-        patterns, share = self._patterns.family_weights(), self._share
+        patterns, share = self._begun_patterns.family_weights(), self._share
         return np.append((1 - share) * patterns, share) if self.parameters.structural else patterns
 
     def diagnostics(self) -> Diagnostics:
         """The leading beliefs, the weights of families over the rounds, and counts."""
         explanation = self.explain()
         return {
-            **self._patterns.diagnostics(),
+            **self._begun_patterns.diagnostics(),
             "explanation": explanation.beliefs[0].words,
             "explanation_weight": explanation.beliefs[0].weight,
             "beliefs": explanation.plain(),
@@ -188,7 +199,8 @@ class Tide:
     def snapshot(self) -> Snapshot:
         """All that was learnt, all that is pending, and the generator's position."""
         return {
-            "patterns": self._patterns.snapshot(),
+            "patterns": None if self._patterns is None else self._patterns.snapshot(),
+            "timed": self._patterns is not None and self._patterns.timed,
             "structural": None if self._structural is None else self._structural.snapshot(),
             "gate": self._gate.snapshot(),
             "shares": self._shares.snapshot(),
@@ -198,8 +210,10 @@ class Tide:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of the same policy on a problem of the same shape."""
-        self._patterns.restore(snapshot["patterns"])
-        self._structural = None
+        self._patterns = self._structural = None
+        if snapshot["patterns"] is not None:
+            self._patterns = self._new_patterns(timed=bool(snapshot["timed"]))
+            self._patterns.restore(snapshot["patterns"])
         if snapshot["structural"] is not None:
             self._structural = self._new_structural()
             self._structural.restore(snapshot["structural"])

@@ -86,7 +86,7 @@ def test_decision_asks_sixteen_hypotheses_and_credits_one_of_them(
         ("tide", {"without": ["network", "classes"]}), ProblemShape(3, 2), seed=0
     )
     rng, asked = np.random.default_rng(1), []
-    bank = policy.inner._patterns._bank
+    bank = policy.inner._groups(Context(observation=np.zeros(2)))[1]._bank
     draws = bank.draws
 
     def noted(

@@ -107,8 +107,8 @@ def test_snapshot_holds_only_what_hypotheses_in_play_have_learnt() -> None:
     shape = ProblemShape(3, observation_dim=4)
     policy = build_policy("tide", shape, seed=0)
     rng = np.random.default_rng(0)
-    for t in range(40):
-        context = Context(observation=rng.normal(size=4), time=1.7e9 + 3600.0 * t)
+    for _ in range(40):
+        context = Context(observation=rng.normal(size=4))
         policy.learn(Event(context, policy.choose(context), float(rng.random() < 0.5)))
         while policy.upkeep():
             pass

@@ -162,7 +162,7 @@ def test_work_under_way_is_not_put_off_by_more_of_its_kind() -> None:
 @pytest.mark.parametrize("field", ["without", "also"])
 def test_unknown_families_are_refused_wherever_they_are_named(field: str) -> None:
     with pytest.raises(ParameterError, match=f"{field}: there is no family 'tides'"):
-        TideParameters(**{field: ("tides",)}).families()  # type: ignore[arg-type]
+        TideParameters(**{field: ("tides",)})  # type: ignore[arg-type]
     assert "turns" not in TideParameters(without=("turns",)).families()
 
 
