@@ -38,7 +38,7 @@ DAYS, PER_DAY, LOOKS, SURE = 28, 150, (7, 14, 21, 28), 0.95
 _DAYS_OF = {"every day": range(7), "on weekdays": range(5), "on weekends": range(5, 7)}
 _NAMES = {
     "hour of the day": "hour", "weekend": "weekend", "day of the week": "weekday",
-    "slow deviation": "drift",
+    "slow deviation": "drift", "repeats every": "period",
 }  # fmt: skip
 """What a belief of structural models names, and the fact that makes it true."""
 
@@ -145,7 +145,7 @@ WORLDS = {
     "weekend": World(_late_weekend, ("hour", "weekend", "weekday")),
     "swap": World(_swap, ("changes", "drift"), by_calendar=False),
     "drift": World(_drift, ("drift", "changes"), by_calendar=False),
-    "36 hours": World(_odd_period, ("clock", "drift"), speaks=False),
+    "36 hours": World(_odd_period, ("period", "drift"), speaks=False),
     "walks": World(_walks, ("drift", "changes"), speaks=False, by_calendar=False),
     "blocks, heavy tails": World(_blocks, ("hour", "drift"), rewards="heavy"),
     "even, heavy tails": World(_even, ("still", "drift"), speaks=False, rewards="heavy"),

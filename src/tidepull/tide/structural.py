@@ -23,6 +23,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -34,6 +35,8 @@ from tidepull.random import Streams
 from tidepull.state import Stateful, read
 from tidepull.tide.context import ContextMap
 from tidepull.tide.explain import Belief
+from tidepull.tide.jobs import is_power_of_two
+from tidepull.tide.models.period import strongest_period
 from tidepull.tide.models.structural import HOUR_SECONDS, Blocks
 from tidepull.tide.models.weights import best_arms
 from tidepull.tide.parameters import STRUCTURAL
@@ -48,8 +51,12 @@ from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape, S
 
 REFITS = (8, 32, 128, 512)
 """Numbers of rewards after which units are fitted anew."""
-_KEPT = 1024
+_KEPT = 4096
 """Latest rewards that are on record: what mixtures in new units can learn."""
+_FIRST_SEARCH = 128
+"""Rewards from which on a period is looked for, twice until their number has doubled."""
+_PHASE = 0.1
+"""Cycles by which a period that was found must be off the known one at the end of the record."""
 _ROWS = 64
 """Latest features that are kept for rewards to come."""
 _MOST_CROSSED = 8
@@ -62,14 +69,20 @@ ANY, BINARY, HURDLE = 0, 1, 2
 
 
 class _MixtureFit(Stateful):
-    """Mixtures in the units of some rewards: of rewards, or of chances and sizes. `learnt` is the
-    number of the next reward."""
+    """Mixtures in the units of some rewards: of rewards, or of chances and sizes; `period` is one
+    that was found (0: none), `learnt` the number of the next reward."""
 
     state = ("likelihood", "contexts", "mixtures", "learnt")
 
-    def __init__(self, new_mixture: Callable[[], StructuralMixture], contexts: ContextMap) -> None:
-        self._new_mixture, self.contexts = new_mixture, contexts
-        self.mixtures, self.likelihood, self.learnt = [new_mixture()], BINARY, 0
+    def __init__(
+        self,
+        new_mixture: Callable[[float], StructuralMixture],
+        contexts: ContextMap,
+        period: float = 0.0,
+    ) -> None:
+        self._new_mixture, self.contexts = partial(new_mixture, period), contexts
+        self.mixtures, self.likelihood, self.learnt = [self._new_mixture()], BINARY, 0
+        self.period = period
         self._rows: dict[tuple[float | None, bytes], FloatArray] = {}
 
     def fit(self, rewards: FloatArray, arms: IntArray, raw: FloatArray) -> None:
@@ -127,7 +140,7 @@ class StructuralThompson(Stateful):
     kind, family, reads_time = "structural-ts", STRUCTURAL, True
     state = (
         "fit", "start", "count", "rounds", "latest", "available", "generator",
-        "times", "decided", "arms", "rewards", "raw",
+        "times", "decided", "arms", "rewards", "raw", "search_is_due",
     )  # fmt: skip
     not_finite = frozenset({"times", "latest"})  # no time given
 
@@ -136,12 +149,10 @@ class StructuralThompson(Stateful):
         self._shared, self._n_arms = contexts.shared, shape.n_arms
         dim = contexts.narrow - 1
         self._blocks = Blocks(dim, crossed=0 < dim <= _MOST_CROSSED)
-        n_blocks = 1 if self._shared else shape.n_arms
-        structures = structures_of(self._blocks)
-        most = max(1, _LARGEST // (n_blocks * self._blocks.dim**2))
-        self._new_mixture = partial(StructuralMixture, structures[:most], self._blocks, n_blocks)
+        self._n_blocks = 1 if self._shared else shape.n_arms
         self._fit = _MixtureFit(self._new_mixture, contexts)
         self._successor: _MixtureFit | None = None
+        self._search_is_due = False
         self._start = 0  # the number of rewards from which on refits are counted
         self._count, self._rounds, self._latest = 0, 0, math.nan
         self._available = np.ones(shape.n_arms, bool)
@@ -151,6 +162,12 @@ class StructuralThompson(Stateful):
         self._times, self._rewards = np.full(_KEPT, np.nan), np.zeros(_KEPT)
         self._decided, self._arms = np.zeros(_KEPT, np.int64), np.zeros(_KEPT, np.int64)
         self._raw = np.zeros((_KEPT, contexts.raw_dim))
+
+    def _new_mixture(self, period: float) -> StructuralMixture:
+        """Of as many structures as there is room for, with a period (0: none)."""
+        blocks = replace(self._blocks, period=period)
+        most = max(1, _LARGEST // (self._n_blocks * blocks.dim**2))
+        return StructuralMixture(structures_of(blocks)[:most], blocks, self._n_blocks)
 
     def choose(self, context: Context) -> int:
         """Draw a model, draw the reward of every arm, play the best."""
@@ -184,7 +201,8 @@ class StructuralThompson(Stateful):
         if is_new and self._count > REFITS[-1]:
             self._start = self._count
         if is_new or self._count - self._start in REFITS:
-            self._refit()
+            self._refit(self._fit.period)
+        self._search_is_due |= _search_is_due(self._count)
 
     def _teach(self, fit: _MixtureFit, i: int) -> None:
         """A reward of the record, at its place in it."""
@@ -193,17 +211,40 @@ class StructuralThompson(Stateful):
         x = fit.row(self._raw[i], time)
         fit.learn(0 if self._shared else int(self._arms[i]), x, float(self._rewards[i]), now)
 
-    def _refit(self) -> None:
-        """Begin mixtures in the units of the rewards on record."""
-        places = np.arange(max(0, self._count - _KEPT), self._count) % _KEPT
-        self._successor = _MixtureFit(self._new_mixture, self._fit.contexts)
+    def _refit(self, period: float) -> None:
+        """Begin mixtures in the units of the rewards on record, with a period (0: none)."""
+        places = self._on_record()
+        self._successor = _MixtureFit(self._new_mixture, self._fit.contexts, period)
         self._successor.fit(self._rewards[places], self._arms[places], self._raw[places])
 
+    def _on_record(self) -> IntArray:
+        """Places of the rewards on record, oldest first."""
+        return np.arange(max(0, self._count - _KEPT), self._count) % _KEPT
+
+    def _search(self) -> None:
+        """Look for a period in the rewards on record; one that is new begins mixtures with it."""
+        places = self._on_record()
+        times = self._times[places]
+        self._search_is_due = False
+        if np.isnan(times).any() or (self._fit.likelihood == ANY and not np.ptp(self._rewards)):
+            return
+        arms = np.zeros(len(places), np.int64) if self._shared else self._arms[places]
+        hours = times / HOUR_SECONDS
+        found = strongest_period(hours, arms, self._rewards[places])
+        known = self._fit.period
+        if found is not None and (
+            not known or abs(1 / found - 1 / known) * float(np.ptp(hours)) > _PHASE
+        ):
+            self._refit(found)
+
     def upkeep(self) -> bool:
-        """Replay a reward to the mixtures that take over; True while more is pending."""
+        """Look for a period, or replay a reward to the mixtures that take over; True while more is
+        pending."""
         fit = self._successor
         if fit is None:
-            return False
+            if self._search_is_due:
+                self._search()
+            return self.pending
         fit.learnt = max(fit.learnt, self._count - _KEPT)
         self._teach(fit, fit.learnt % _KEPT)
         if fit.learnt == self._count:
@@ -213,7 +254,7 @@ class StructuralThompson(Stateful):
     @property
     def pending(self) -> bool:
         """Whether `upkeep` has something to do."""
-        return self._successor is not None
+        return self._successor is not None or self._search_is_due
 
     def _features(self, context: Context) -> tuple[FloatArray, float]:
         """x of every arm (one row where arms have weights of their own), and the time in hours, or
@@ -240,15 +281,20 @@ class StructuralThompson(Stateful):
         successor = self._successor
         return {
             **super().snapshot(),
+            "period": self._fit.period,
             "successor": None if successor is None else successor.snapshot(),
+            "successor_period": 0.0 if successor is None else successor.period,
         }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of the same policy on a problem of the same shape."""
+        contexts = self._fit.contexts
+        self._fit = _MixtureFit(self._new_mixture, contexts, float(read(snapshot, "period")))
         super().restore(snapshot)
         self._successor = None
         if (successor := read(snapshot, "successor")) is not None:
-            self._successor = _MixtureFit(self._new_mixture, copy.copy(self._fit.contexts))
+            period = float(read(snapshot, "successor_period"))
+            self._successor = _MixtureFit(self._new_mixture, copy.copy(contexts), period)
             self._successor.restore(successor)
 
     @property
@@ -274,6 +320,12 @@ class StructuralThompson(Stateful):
     def _now(self) -> float:
         """The latest time, in hours (rounds)."""
         return self._rounds if math.isnan(self._latest) else self._latest / HOUR_SECONDS
+
+
+def _search_is_due(count: int) -> bool:
+    """After 128, 192, 256, 384, 512, ... rewards."""
+    thirds = count // 3 if count % 3 == 0 else count
+    return count >= _FIRST_SEARCH and is_power_of_two(thirds)
 
 
 def likelihood_of(rewards: FloatArray) -> int:

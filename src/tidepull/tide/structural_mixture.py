@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from tidepull.tide.models.noise import draw_scale
 from tidepull.tide.models.structural import (
     DAY_SECONDS,
     HOUR_SECONDS,
+    WEEK_SECONDS,
     Blocks,
     ModelStructure,
     StructuralModels,
@@ -28,6 +30,11 @@ _SCALES = {1.0: 0.4, 0.1: 0.4, 0.01: 0.2}
 standard deviation."""
 _PERSISTENCES = {1.0: 0.5, 0.95: 0.25, 0.8: 0.25}
 """rho of the deviation in an hour (1: none), and how likely each is."""
+_PERIODIC = 1e-4
+"""How likely a structure is with a period that was found among a thousand or so, beside itself
+without."""
+_PERIODIC_WEEKS = 4
+"""Weeks in each of which an arm must be best where rewards have a period of their own."""
 _ALPHA = 1e-5
 _WIDTHS = {False: np.array([0.4, 1.0, 2.0]), True: np.array([0.25, 1.0, 0.5])}
 """Least and largest factor on the width of draws, and c (`models/noise.py`); smaller where all arms
@@ -47,7 +54,10 @@ class StructuralMixture(Stateful):
 
     def __init__(self, structures: list[ModelStructure], blocks: Blocks, n_blocks: int) -> None:
         self.models, self.blocks = StructuralModels(structures, blocks, n_blocks), blocks
-        prior = [_SCALES[s.scale] * _PERSISTENCES[s.persistence] for s in structures]
+        prior = [
+            _SCALES[s.scale] * _PERSISTENCES[s.persistence] * (_PERIODIC if s.period else 1.0)
+            for s in structures
+        ]
         self._log_prior = np.log(np.array(prior) / sum(prior))
         self.log_weights = self._log_prior.copy()
         self.centre, self.spread = 0.5, 0.5
@@ -152,7 +162,7 @@ def sure_week(
     context; -1 where there is none.
 
     It is surely best if it has the largest value in 99% of draws, both by its season alone and with
-    the mean of today's deviation.
+    the mean of today's deviation; with a period of its own, in each of four weeks.
 
     Parameters
     ----------
@@ -169,12 +179,14 @@ def sure_week(
         (mixture, *draw_weights(mixture.submodels(latest / HOUR_SECONDS), draws, rng))
         for mixture in mixtures
     ]
+    weeks = range(_PERIODIC_WEEKS if blocks.period else 1)
     table = np.empty((7, 24), np.int64)
     for day in range(7):
-        times = monday + day * DAY_SECONDS + (np.arange(24) + 0.5) * HOUR_SECONDS
-        X = np.array([blocks.features(float(t), np.zeros(blocks.context_dim)) for t in times])
         best = np.ones((draws, len(available), 24), bool)
-        for on in (0.0, 1.0):
+        for week, on in product(weeks, (0.0, 1.0)):
+            start = monday + week * WEEK_SECONDS + day * DAY_SECONDS
+            times = start + (np.arange(24) + 0.5) * HOUR_SECONDS
+            X = np.array([blocks.features(float(t), np.zeros(blocks.context_dim)) for t in times])
             values = rewards_of(
                 mixture.in_rewards(weights[..., :-1] @ X[:, :-1].T + on * deviations[..., None])
                 for mixture, weights, deviations in drawn
@@ -189,10 +201,13 @@ def sure_week(
 def structures_of(
     blocks: Blocks, seasons: Sequence[tuple[int, int, int]] = SEASONS
 ) -> list[ModelStructure]:
-    """Every combination of season, interactions, scale and persistence, plain ones first."""
+    """Every combination of season, period, interactions, scale and persistence, plain ones
+    first."""
     crossings = (False, True) if blocks.crossed else (False,)
+    periods = (0.0, blocks.period) if blocks.period else (0.0,)
     return [
-        ModelStructure(day, weekend, week, crossed, scale, persistence)
+        ModelStructure(day, weekend, week, crossed, scale, persistence, period)
+        for period in periods
         for day, weekend, week in seasons
         for crossed in crossings
         for persistence in _PERSISTENCES

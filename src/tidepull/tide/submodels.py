@@ -61,13 +61,11 @@ def submodels(
 
 def _seasons(structure: ModelStructure) -> list[ModelStructure]:
     """The structure with each choice among its seasons."""
-    choices = [
-        (0, value) if value else (0,)
-        for value in (structure.day, structure.weekend_day, structure.week)
-    ]
+    seasons = structure.day, structure.weekend_day, structure.week, structure.period
+    choices = [(0, value) if value else (0,) for value in seasons]
     return [
-        replace(structure, day=day, weekend_day=weekend, week=week)
-        for day, weekend, week in product(*choices)
+        replace(structure, day=int(day), weekend_day=int(weekend), week=int(week), period=period)
+        for day, weekend, week, period in product(*choices)
     ]
 
 

@@ -2,6 +2,7 @@
 
     reward of arm k = x(t, z)' w_k + noise        (West and Harrison, 1997, chapters 4 and 6)
     x = (level, waves of the day, weekend, weekend x waves, waves of the week,
+         waves of a period that was found (`period.py`),
          context z, z x (weekend, one wave of the day), deviation)
 
 Every coefficient is a stationary Gaussian process of its own, an Ornstein-Uhlenbeck process:
@@ -44,8 +45,9 @@ from tidepull.types import FloatArray, IntArray
 HOUR_SECONDS, DAY_SECONDS, WEEK_SECONDS = 3600.0, 86_400.0, 604_800.0
 FIRST_MONDAY_SECONDS = 4 * DAY_SECONDS
 """1 January 1970 was a Thursday."""
-DAY_WAVES, WEEKEND_WAVES, WEEK_WAVES = 6, 2, 3
-"""Harmonics of the day (the sixth is four hours long), of those apart on weekends, of the week."""
+DAY_WAVES, WEEKEND_WAVES, WEEK_WAVES, PERIOD_WAVES = 6, 2, 3, 2
+"""Harmonics of the day (the sixth is four hours long), of those apart on weekends, of the week, of a
+period that was found."""
 _HARMONICS = np.arange(1.0, DAY_WAVES + 1)
 _WEEKEND_SHARE = 2 / 7
 """Taken off the indicator of the weekend, so that the level is that of an average day."""
@@ -56,10 +58,12 @@ LASTING_HOURS = 24.0
 @dataclass(frozen=True, slots=True)
 class Blocks:
     """Where each block of features stands in x, for contexts of `context_dim` numbers; with
-    `crossed`, each of them also times the weekend and one wave of the day."""
+    `crossed`, each of them also times the weekend and one wave of the day. `period` is one that was
+    found, in hours (0: none)."""
 
     context_dim: int = 0
     crossed: bool = False
+    period: float = 0.0
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -70,6 +74,7 @@ class Blocks:
             "weekend": 1,
             "weekend x day": 2 * WEEKEND_WAVES,
             "week": 2 * WEEK_WAVES,
+            "period": 2 * PERIOD_WAVES * (self.period > 0.0),
             "context": self.context_dim,
             "context x time": 3 * self.context_dim * self.crossed,
             "deviation": 1,
@@ -95,9 +100,12 @@ class Blocks:
         x[0] = x[-1] = 1.0
         x[places["context"]] = z
         if time is None:
-            x[1 : places["week"].stop] = x[places["context x time"]] = 0.0
+            x[1 : places["period"].stop] = x[places["context x time"]] = 0.0
             return x
         x[1 : places["week"].stop] = _seasons(time)
+        if self.period:
+            turns = time / HOUR_SECONDS / self.period % 1.0
+            x[places["period"]] = _waves(2 * math.pi * turns * _HARMONICS[:PERIOD_WAVES])
         if self.crossed:
             waves = x[[places["weekend"].start, 1, 2]]
             x[places["context x time"]] = (waves[:, None] * z).ravel()
@@ -122,9 +130,14 @@ def _seasons(time: float) -> FloatArray:
     angles, weekend = np.empty(DAY_WAVES + WEEK_WAVES), is_weekend(time) - _WEEKEND_SHARE
     angles[:DAY_WAVES] = 2 * math.pi * (time / DAY_SECONDS % 1.0) * _HARMONICS[:DAY_WAVES]
     angles[DAY_WAVES:] = 2 * math.pi * (time / WEEK_SECONDS % 1.0) * _HARMONICS[:WEEK_WAVES]
-    waves = np.array([np.cos(angles), np.sin(angles)]).T.ravel()
+    waves = _waves(angles)
     day, week = waves[: 2 * DAY_WAVES], waves[2 * DAY_WAVES :]
     return np.concatenate([day, [weekend], weekend * day[: 2 * WEEKEND_WAVES], week])
+
+
+def _waves(angles: FloatArray) -> FloatArray:
+    """cos and sin of each angle, one after the other."""
+    return np.array([np.cos(angles), np.sin(angles)]).T.ravel()
 
 
 def is_weekend(time: float) -> bool:
@@ -150,6 +163,8 @@ class ModelStructure:
         Prior variance of a level, in units of the variance of rewards.
     persistence : float
         rho of the deviation in an hour (a round where there is no time); 1: no deviation.
+    period : float, default: 0.0
+        A period that was found, in hours; 0: none.
     """
 
     day: int
@@ -158,6 +173,7 @@ class ModelStructure:
     interactions: bool
     scale: float
     persistence: float
+    period: float = 0.0
 
     @property
     def words(self) -> str:
@@ -165,7 +181,9 @@ class ModelStructure:
         parts = ["the hour of the day"] if self.day else []
         parts += ["the weekend"] if self.weekend_day else []
         parts += ["the day of the week"] if self.week else []
-        said = "follows " + ", ".join(parts) if parts else "no season"
+        said = "follows " + ", ".join(parts) if parts else "" if self.period else "no season"
+        if self.period:
+            said += (", and " if said else "") + f"repeats every {self.period:.3g} hours"
         said += ", the context by hour" if self.interactions else ""
         return said if self.persistence == 1.0 else said + ", with a slow deviation"
 
@@ -177,6 +195,8 @@ class ModelStructure:
         v[blocks.place("weekend")] = 0.5 if self.weekend_day else 0.0
         v[blocks.place("weekend x day")] = 0.5 * _wave_variances(self.weekend_day, WEEKEND_WAVES)
         v[blocks.place("week")] = _wave_variances(self.week, WEEK_WAVES)
+        if self.period:
+            v[blocks.place("period")] = _wave_variances(PERIOD_WAVES, PERIOD_WAVES)
         v[blocks.place("context")] = 1.0
         v[blocks.place("context x time")] = 0.5 * self.interactions
         v[1:] *= self.scale
