@@ -61,7 +61,7 @@ _ROWS = 64
 """Latest features that are kept for rewards to come."""
 _MOST_CROSSED = 8
 """Numbers of a context that may count differently by hour."""
-_LARGEST = 4_000_000
+_LARGEST = 2_000_000
 """Numbers in the covariances of all models together; those at the end of the list are left out."""
 _FEWEST_ZEROS = 0.02
 """Share of rewards that are exactly 0 from which on money has a hurdle."""
@@ -166,8 +166,10 @@ class StructuralThompson(Stateful):
     def _new_mixture(self, period: float) -> StructuralMixture:
         """Of as many structures as there is room for, with a period (0: none)."""
         blocks = replace(self._blocks, period=period)
-        most = max(1, _LARGEST // (self._n_blocks * blocks.dim**2))
-        return StructuralMixture(structures_of(blocks)[:most], blocks, self._n_blocks)
+        structures = structures_of(blocks)
+        numbers = np.cumsum([s.size(blocks) ** 2 for s in structures]) * self._n_blocks
+        most = max(1, int(np.searchsorted(numbers, _LARGEST, side="right")))
+        return StructuralMixture(structures[:most], blocks, self._n_blocks)
 
     def choose(self, context: Context) -> int:
         """Draw a model, draw the reward of every arm, play the best."""

@@ -327,11 +327,13 @@ def test_what_runs_until_kernels_are_compiled_has_their_bits(
         y = kinds[n % 2] if kinds is not None else float(rng.normal())
         models.observe(n % 2, x, y, 2.0 * n + 7 * (n % 3), kinds)
     told, ones = np.zeros((3, 20)), np.ones(20)
-    known = models._mean, models._cov, models._v
+    known = models._mean, models._cov, models._v, models._places
     of = models._a, models._b, told
     zero, one, square = (-0.6, 1.4, 2.0**2) if binary else (0.0, 0.0, 0.0)
     for decay, ago in ((models._rho**0.7, ones), (ones, models._rho**1.3)):
-        same_bits(learn_reward, *known, 1, x, decay, ago, 1.4, zero, one, square, *of)
+        same_bits(
+            learn_reward, *known, models._sizes, 1, x, decay, ago, 1.4, zero, one, square, *of
+        )
     log_weights, scores = np.log(rng.dirichlet(ones)), rng.normal(size=20)
     same_bits(reweigh, log_weights, scores, np.log(ones / 20), math.log(0.99), math.log(0.01))
     weights, counts = rng.dirichlet(ones, 2), np.array([3, 5] * 10)
@@ -341,4 +343,5 @@ def test_what_runs_until_kernels_are_compiled_has_their_bits(
     decays, widths = rng.random((3, 3)), np.array([0.4, 1.0, 2.0])
     of_time = x, decays, models._persistence, models._lasting
     to_draw = drawn, rng.normal(size=(4, 3)), widths, 0.3, 0.7, values
-    same_bits(draw_values, *known, models._is_met, models._a, models._b, *of_time, *to_draw)
+    parts = models._starts, models._squares, models._is_met, models._a, models._b
+    same_bits(draw_values, *known, *parts, *of_time, *to_draw)

@@ -33,7 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -203,6 +203,10 @@ class ModelStructure:
         v[-1] = 0.5 * self.scale * (self.persistence < 1.0)
         return v
 
+    def size(self, blocks: Blocks) -> int:
+        """Number of coefficients, among them the deviation whether it moves or not."""
+        return int(np.count_nonzero(self.variances(blocks)[:-1])) + 1
+
 
 def _wave_variances(count: int, most: int) -> FloatArray:
     i = np.repeat(np.arange(1.0, most + 1), 2)
@@ -235,22 +239,31 @@ class StructuralModels(Stateful):
     """Prior variances of all coefficients (columns) under each model."""
 
     def __init__(self, structures: list[ModelStructure], blocks: Blocks, n_blocks: int) -> None:
-        count, d = len(structures), blocks.dim
-        self.variances = self._v = np.array([one.variances(blocks) for one in structures])
+        count, last = len(structures), blocks.dim - 1
+        self.variances = np.array([one.variances(blocks) for one in structures])
         self._rho = np.array([structure.persistence for structure in structures])
         self._persistences, self._persistence = np.unique(self._rho, return_inverse=True)
         self._lasting = np.array([rho**LASTING_HOURS for rho in self._rho.tolist()])
-        self._mean, self._cov = np.zeros((count, n_blocks, d)), np.zeros((count, n_blocks, d, d))
+        # Only coefficients that a model has are kept, and its deviation: one model after the other.
+        places = [np.append(np.flatnonzero(v[:last]), last) for v in self.variances]
+        self._places = np.concatenate(places)
+        self._sizes = np.array([len(own) for own in places])
+        self._v = np.concatenate([v[own] for v, own in zip(self.variances, places, strict=True)])
+        self._starts = np.concatenate([[0], np.cumsum(self._sizes)])
+        self._squares = np.concatenate([[0], np.cumsum(self._sizes**2)])
+        self._mean = np.zeros((n_blocks, self._starts[-1]))
+        self._cov = np.zeros((n_blocks, self._squares[-1]))
         self._clock = np.zeros(n_blocks)
         self._is_met = np.zeros(n_blocks, bool)  # before its first reward a block has its prior
         self._a, self._b = np.full(count, NOISE_A), np.full(count, NOISE_B)
-        self.present: IntArray = np.count_nonzero(self._v > 0, axis=1)  # coefficients of each model
+        # coefficients of each model
+        self.present: IntArray = np.count_nonzero(self.variances > 0, axis=1)
         self._now, self._told = np.ones(count), np.empty((3, count))
-        self.n_blocks, self.dim = n_blocks, d
+        self.n_blocks, self.dim = n_blocks, blocks.dim
         self.alone = np.full(count, n_blocks)
 
     def __len__(self) -> int:
-        return len(self._v)
+        return len(self._sizes)
 
     @property
     def noises(self) -> FloatArray:
@@ -291,32 +304,51 @@ class StructuralModels(Stateful):
         zero, one = (0.0, 0.0) if binary is None else binary
         told = self._told
         learn_reward(
-            self._mean, self._cov, self._v, block, x, decay, ago, y, zero, one, (one - zero) ** 2,
-            self._a, self._b, told,
+            self._mean, self._cov, self._v, self._places, self._sizes, block, x, decay, ago, y, zero,
+            one, (one - zero) ** 2, self._a, self._b, told,
         )  # fmt: skip
         if binary is not None:
             return np.asarray(np.log(told[0]))
-        a = told[0]
-        ratios = np.array([_log_gamma_ratio(each) for each in a.tolist()])
-        scores: FloatArray = ratios - 0.5 * np.log(told[1]) - (a + 0.5) * np.log1p(told[2])
+        a = float(told[0, 0])
+        tails = (a + 0.5) * np.log1p(told[2])
+        scores: FloatArray = _log_gamma_ratio(a) - 0.5 * np.log(told[1]) - tails
         return scores
 
     def _meet(self, block: int) -> None:
         """Write down the prior of a block of which nothing is known."""
         if not self._is_met[block]:
-            np.einsum("mdd->md", self._cov[:, block])[:] = self._v
+            self._cov[block, self._diagonals] = self._v
             self._is_met[block] = True
+
+    @cached_property
+    def _diagonals(self) -> IntArray:
+        """Where the diagonals of all covariances are."""
+        within = np.arange(len(self._v)) - np.repeat(self._starts[:-1], self._sizes)
+        first, sizes = (np.repeat(of, self._sizes) for of in (self._squares[:-1], self._sizes))
+        diagonals: IntArray = first + within * (sizes + 1)
+        return diagonals
+
+    def _own(self, m: int) -> tuple[slice, FloatArray, FloatArray]:
+        """Model m: where its coefficients are kept, their means and covariances in every block."""
+        own, d = slice(self._starts[m], self._starts[m + 1]), self._sizes[m]
+        cov = self._cov[:, self._squares[m] : self._squares[m + 1]].reshape(-1, d, d)
+        return own, self._mean[:, own], cov
 
     def posterior(self, m: int, now: float) -> tuple[FloatArray, FloatArray]:
         """Means and covariances of every block of weights under model m at a time; of a block of
         which nothing is known those of the prior. Coefficients that the model has not are 0."""
         f = self._rho[m] ** np.maximum(0.0, now - self._clock)
-        mean, cov = self._mean[m].copy(), self._cov[m].copy()
-        cov[~self._is_met] = np.diag(self._v[m])
+        own, means, covs = self._own(m)
+        places = self._places[own]
+        mean = np.zeros((self.n_blocks, self.dim))
+        cov = np.zeros((self.n_blocks, self.dim, self.dim))
+        mean[:, places] = means
+        cov[:, places[:, None], places] = covs
+        cov[~self._is_met] = np.diag(self.variances[m])
         mean[:, -1] *= f
         cov[:, -1, :] *= f[:, None]
         cov[:, :, -1] *= f[:, None]
-        cov[:, -1, -1] += self._v[m, -1] * (1 - f * f)
+        cov[:, -1, -1] += self.variances[m, -1] * (1 - f * f)
         return mean, cov
 
     def draws(
@@ -343,21 +375,24 @@ class StructuralModels(Stateful):
         values = np.empty((len(ms), self.n_blocks))
         decays = self._persistences[:, None] ** np.maximum(0.0, now - self._clock)
         draw_values(
-            self._mean, self._cov, self._v, self._is_met, self._a, self._b, x, decays,
-            self._persistence, self._lasting, ms, z, widths, centre, spread, values,
+            self._mean, self._cov, self._v, self._places, self._starts, self._squares, self._is_met,
+            self._a, self._b, x, decays, self._persistence, self._lasting, ms, z, widths, centre,
+            spread, values,
         )  # fmt: skip
         return values
 
     def priors(self, ms: Sequence[int], X: FloatArray) -> FloatArray:
         """Variances of x'w of every arm before anything is known, a model a row, of which draws
         explore: of the deviation as much as outlasts a day."""
-        v, squares = self._v[ms], X**2
+        v, squares = self.variances[ms], X**2
         v[:, -1] *= [self._rho[m] ** (2 * LASTING_HOURS) for m in ms]
         return np.array([squares @ row for row in v])
 
     def weights(self, m: int, now: float) -> FloatArray:
         """The mean of the one weight vector of model m, where all arms share it."""
-        mean: FloatArray = self._mean[m, 0].copy()
+        own, means, _ = self._own(m)
+        mean = np.zeros(self.dim)
+        mean[self._places[own]] = means[0]
         mean[-1] *= self._rho[m] ** max(0.0, now - self._clock[0])
         return mean
 
@@ -365,15 +400,15 @@ class StructuralModels(Stateful):
         """L of the errors L z of x'w of every arm, z standard normal, where all arms share a weight
         vector; of the deviation as much as outlasts a day."""
         self._meet(0)
-        cov = self._cov[m, 0].copy()
-        rho, v = self._rho[m], self._v[m, -1]
+        own, _, covs = self._own(m)
+        cov, rho, v = covs[0].copy(), self._rho[m], self._v[own]
         f = rho ** max(0.0, now - self._clock[0])
         cov[-1, :] *= f
         cov[:, -1] *= f
-        cov[-1, -1] += v * (1 - f * f)
-        present = np.flatnonzero(self._v[m] > 0)
+        cov[-1, -1] += v[-1] * (1 - f * f)
+        present = np.flatnonzero(v > 0)
         factor = np.linalg.cholesky(cov[np.ix_(present, present)] + 1e-12 * np.eye(len(present)))
-        rows = X.copy()
+        rows = X[:, self._places[own]]
         rows[:, -1] *= rho**LASTING_HOURS
         widths: FloatArray = rows[:, present] @ factor
         return widths

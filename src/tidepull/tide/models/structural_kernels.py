@@ -51,67 +51,85 @@ def _dot(a: FloatArray, b: FloatArray) -> float:
 
 
 def _learn_in_numpy(
-    mean: FloatArray, cov: FloatArray, v: FloatArray, block: int, x: FloatArray, decay: FloatArray,
-    ago: FloatArray, y: float, zero: float, one: float, square: float, a: FloatArray,
-    b: FloatArray, told: FloatArray,
+    mean: FloatArray, cov: FloatArray, v: FloatArray, places: IntArray, sizes: IntArray,
+    block: int, x: FloatArray, decay: FloatArray, ago: FloatArray, y: float, zero: float,
+    one: float, square: float, a: FloatArray, b: FloatArray, told: FloatArray,
 ) -> None:  # fmt: skip
-    w, C, last = mean[:, block], cov[:, block], v[:, -1]
-    w[:, -1] *= decay
-    C[:, -1, :] *= decay[:, None]
-    C[:, :, -1] *= decay[:, None]
-    C[:, -1, -1] += last * (1 - decay * decay)
-    X = np.tile(x, (len(v), 1))
-    X[:, -1] *= ago
-    gain = np.einsum("mde,me->md", C, X)
-    q = np.einsum("md,md->m", gain, X) + x[-1] * x[-1] * last * (1 - ago * ago)
-    error = y - np.einsum("md,md->m", w, X)
-    if square > 0.0:
-        chance = (y - error - zero) / (one - zero)
-        chance = np.minimum(np.maximum(chance, _LEAST_CHANCE), 1 - _LEAST_CHANCE)
-        noise = chance * (1 - chance) * square
-        told[0] = chance if y == one else 1 - chance
-    else:
-        noise = b / a
-        scale = q + noise
-        told[0], told[1], told[2] = a, TWO_PI * a * scale, error * error / (2 * a * scale)
-        squared = np.minimum(error * error, _LARGEST_SQUARE * scale)
-        a[:] = NOISE_MEMORY * a + _KEPT_A + 0.5
-        b[:] = NOISE_MEMORY * b + _KEPT_B + 0.5 * squared * noise / scale
-    over = gain / (q + noise)[:, None]
-    w += over * error[:, None]
-    C -= over[:, :, None] * gain[:, None, :]
+    start, corner = 0, 0
+    for m, d in enumerate(sizes.tolist()):
+        own = slice(start, start + d)
+        w, C = mean[block, own], cov[block, corner : corner + d * d].reshape(d, d)
+        start, corner = start + d, corner + d * d
+        f, last = decay[m], v[own][-1]
+        w[-1] *= f
+        C[-1, :] *= f
+        C[:, -1] *= f
+        C[-1, -1] += last * (1 - f * f)
+        row = x[places[own]]
+        row[-1] *= ago[m]
+        gain = np.zeros(d)
+        for i in range(d):
+            gain += row[i] * C[i]
+        end = x[-1]
+        q = np.einsum("d,d->", gain, row) + end * end * last * (1 - ago[m] * ago[m])
+        error = y - np.einsum("d,d->", w, row)
+        if square > 0.0:
+            chance = (y - error - zero) / (one - zero)
+            chance = min(max(chance, _LEAST_CHANCE), 1 - _LEAST_CHANCE)
+            noise = chance * (1 - chance) * square
+            told[0, m] = chance if y == one else 1 - chance
+        else:
+            noise = b[m] / a[m]
+            scale = q + noise
+            told[0, m], told[1, m] = a[m], TWO_PI * a[m] * scale
+            told[2, m] = error * error / (2 * a[m] * scale)
+            squared = min(error * error, _LARGEST_SQUARE * scale)
+            a[m] = NOISE_MEMORY * a[m] + _KEPT_A + 0.5
+            b[m] = NOISE_MEMORY * b[m] + _KEPT_B + 0.5 * squared * noise / scale
+        over = gain / (q + noise)
+        w += over * error
+        C -= over[:, None] * gain
 
 
 @kernel(until_compiled=_learn_in_numpy, nogil=True)
 def learn_reward(
-    mean: FloatArray, cov: FloatArray, v: FloatArray, block: int, x: FloatArray, decay: FloatArray,
-    ago: FloatArray, y: float, zero: float, one: float, square: float, a: FloatArray,
-    b: FloatArray, told: FloatArray,
+    mean: FloatArray, cov: FloatArray, v: FloatArray, places: IntArray, sizes: IntArray,
+    block: int, x: FloatArray, decay: FloatArray, ago: FloatArray, y: float, zero: float,
+    one: float, square: float, a: FloatArray, b: FloatArray, told: FloatArray,
 ) -> None:  # fmt: skip
     """A step of the filter of every model, as `structural.py` has it: what is to come, R; its
     features and its error; the reward is learnt.
 
-    `decay` is f of the time that has passed since the block's latest reward, `ago` of the time from
-    this one to that, if it was decided earlier: an Ornstein-Uhlenbeck process is the same backwards
-    in time. `zero` and `one` are the values of the rewards 0 and 1, `square` their squared distance
-    (0: any reward). `told` gets what likelihoods are made of: the chance of the reward, or (a, 2 pi a (q +
-    s2), e^2 / (2 a (q + s2)))."""
-    d = v.shape[1]
-    last = d - 1
-    gain, row = np.empty(d), x.copy()
-    for m in range(v.shape[0]):
-        w, C, f = mean[m, block], cov[m, block], decay[m]
-        if f != 1.0:  # the deviation, the last coefficient, is the only one that moves
+    Coefficients of models stand one after the other: `sizes` of each, the last its deviation, and
+    `places` in x. `decay` is f of the time that has passed since the block's latest reward, `ago` of
+    the time from this one to that, if it was decided earlier: an Ornstein-Uhlenbeck process is the
+    same backwards in time. `zero` and `one` are the values of the rewards 0 and 1, `square` their
+    squared distance (0: any reward). `told` gets what likelihoods are made of: the chance of the
+    reward, or (a, 2 pi a (q + s2), e^2 / (2 a (q + s2)))."""
+    most, end = sizes.max(), x[x.shape[0] - 1]
+    all_gains, all_rows = np.empty(most), np.empty(most)
+    start, corner = 0, 0
+    for m in range(sizes.shape[0]):
+        d = sizes[m]
+        w, C = mean[block, start : start + d], cov[block, corner : corner + d * d]
+        gain, row, last = all_gains[:d], all_rows[:d], d - 1
+        f, variance = decay[m], v[start + last]
+        if f != 1.0:  # the deviation is the only one that moves
             w[last] *= f
             for j in range(d):
-                C[last, j] *= f
+                C[last * d + j] *= f
             for i in range(d):
-                C[i, last] *= f
-            C[last, last] += v[m, last] * (1 - f * f)
-        row[last] = x[last] * ago[m]
+                C[i * d + last] *= f
+            C[last * d + last] += variance * (1 - f * f)
+        for j in range(d):
+            row[j] = x[places[start + j]]
+            gain[j] = 0.0
+        row[last] *= ago[m]
         for i in range(d):
-            gain[i] = _dot(C[i], row) if v[m, i] > 0.0 else 0.0
-        q = _dot(gain, row) + x[last] * x[last] * v[m, last] * (1 - ago[m] * ago[m])
+            part, line = row[i], C[i * d : i * d + d]
+            for j in range(d):
+                gain[j] += part * line[j]
+        q = _dot(gain, row) + end * end * variance * (1 - ago[m] * ago[m])
         error = y - _dot(w, row)
         if square > 0.0:
             chance = (y - error - zero) / (one - zero)
@@ -127,12 +145,11 @@ def learn_reward(
             a[m] = NOISE_MEMORY * a[m] + _KEPT_A + 0.5
             b[m] = NOISE_MEMORY * b[m] + _KEPT_B + 0.5 * squared * noise / scale
         for i in range(d):
-            over = gain[i] / (q + noise)
-            if over != 0.0:  # a coefficient that the model has
-                w[i] += over * error
-                cut = C[i]
-                for j in range(d):
-                    cut[j] -= over * gain[j]
+            over, line = gain[i] / (q + noise), C[i * d : i * d + d]
+            w[i] += over * error
+            for j in range(d):
+                line[j] -= over * gain[j]
+        start, corner = start + d, corner + d * d
 
 
 def _reweigh_in_numpy(
@@ -204,86 +221,95 @@ def draw_models(
 
 
 def _values_in_numpy(
-    mean: FloatArray, cov: FloatArray, v: FloatArray, is_met: BoolArray, a: FloatArray,
-    b: FloatArray, x: FloatArray, decays: FloatArray, persistence: IntArray, lasting: FloatArray,
-    ms: IntArray, z: FloatArray, widths: FloatArray, centre: float, spread: float,
-    values: FloatArray,
+    mean: FloatArray, cov: FloatArray, v: FloatArray, places: IntArray, starts: IntArray,
+    squares: IntArray, is_met: BoolArray, a: FloatArray, b: FloatArray, x: FloatArray,
+    decays: FloatArray, persistence: IntArray, lasting: FloatArray, ms: IntArray, z: FloatArray,
+    widths: FloatArray, centre: float, spread: float, values: FloatArray,
 ) -> None:  # fmt: skip
-    found, of = np.unique(ms, return_inverse=True)
-    d, n_arms = len(x), len(is_met)
-    rows, f = np.tile(x, (len(found), n_arms, 1)), decays[persistence[found]]
-    rows[:, :, -1] *= f
-    means = np.einsum("mkd,mkd->mk", rows, mean[found])
-    rows[:, :, -1] *= lasting[found, None]
-    products, forms = np.zeros(rows.shape), np.zeros(rows.shape[:2])
-    prior, known = np.zeros(len(found)), np.zeros(len(found))
-    for i in range(d):
-        products += rows[:, :, i, None] * cov[found, :, i]
-        end = lasting[found] * lasting[found] if i == d - 1 else 1.0
-        prior += x[i] * x[i] * (v[found, i] * end)
-    for i in range(d):
-        unmet = rows[:, :, i] * rows[:, :, i] * v[found, i, None]
-        forms += np.where(is_met, rows[:, :, i] * products[:, :, i], unmet)
-    reach = lasting[found, None] * x[-1]
-    variances = forms + reach * reach * v[found, -1, None] * (1 - f * f)
-    plays = 1 / np.maximum(variances, _LEAST_VARIANCE) - 1 / prior[:, None]
-    plays = np.maximum((b[found] / a[found])[:, None] * plays, LEAST_KNOWN)
-    for k in range(n_arms):
-        known += plays[:, k]
-    logs = np.array([widths[2] * math.log1p(n / n_arms / 4) for n in known.tolist()])
-    kappa = np.minimum(np.maximum(np.sqrt(logs[:, None] / plays), widths[0]), widths[1])
-    errors = kappa * np.sqrt(np.maximum(variances, 0.0))
-    values[:] = centre + spread * (means[of] + errors[of] * z)
+    n_arms, end = len(is_met), x[-1]
+    for m in np.unique(ms).tolist():
+        own, lasts, f = slice(starts[m], starts[m + 1]), lasting[m], decays[persistence[m]]
+        d = own.stop - own.start
+        C = cov[:, squares[m] : squares[m + 1]].reshape(n_arms, d, d)
+        rows = np.tile(x[places[own]], (n_arms, 1))
+        rows[:, -1] *= f
+        means = np.einsum("kd,kd->k", rows, mean[:, own])
+        rows[:, -1] *= lasts
+        products, forms, prior = np.zeros((n_arms, d)), np.zeros(n_arms), 0.0
+        for i in range(d):
+            products += rows[:, i, None] * C[:, i]
+        for i in range(d):
+            unmet = rows[:, i] * rows[:, i] * v[own][i]
+            forms += np.where(is_met, rows[:, i] * products[:, i], unmet)
+        for i in range(d - 1):
+            prior += rows[0, i] * rows[0, i] * v[own][i]
+        prior += end * end * (v[own][-1] * (lasts * lasts))
+        reach = lasts * end
+        variances = forms + reach * reach * v[own][-1] * (1 - f * f)
+        plays = 1 / np.maximum(variances, _LEAST_VARIANCE) - 1 / prior
+        plays = np.maximum(b[m] / a[m] * plays, LEAST_KNOWN)
+        known = 0.0
+        for k in range(n_arms):
+            known += plays[k]
+        scale = widths[2] * math.log1p(known / n_arms / 4)
+        kappa = np.minimum(np.maximum(np.sqrt(scale / plays), widths[0]), widths[1])
+        errors = kappa * np.sqrt(np.maximum(variances, 0.0))
+        drawn = ms == m
+        values[drawn] = centre + spread * (means + errors * z[drawn])
 
 
 @kernel(until_compiled=_values_in_numpy, nogil=True)
 def draw_values(
-    mean: FloatArray, cov: FloatArray, v: FloatArray, is_met: BoolArray, a: FloatArray,
-    b: FloatArray, x: FloatArray, decays: FloatArray, persistence: IntArray, lasting: FloatArray,
-    ms: IntArray, z: FloatArray, widths: FloatArray, centre: float, spread: float,
-    values: FloatArray,
+    mean: FloatArray, cov: FloatArray, v: FloatArray, places: IntArray, starts: IntArray,
+    squares: IntArray, is_met: BoolArray, a: FloatArray, b: FloatArray, x: FloatArray,
+    decays: FloatArray, persistence: IntArray, lasting: FloatArray, ms: IntArray, z: FloatArray,
+    widths: FloatArray, centre: float, spread: float, values: FloatArray,
 ) -> None:  # fmt: skip
     """The value of every arm (columns) in each draw of a model (rows), where arms have weights of
     their own: x'F m + kappa sqrt(x'C x) z, with kappa of `noise.py`. What a model believes is
     computed once for all of its draws.
 
+    `starts` and `squares` say where the coefficients of models and their covariances begin.
     `decays` is f of every `persistence` and arm, `lasting` the part of a deviation's error that
     outlasts a day; `widths` are the least and the largest kappa, and c; `centre` and `spread` are
     units."""
-    d, n_arms = x.shape[0], is_met.shape[0]
-    last, at_end = d - 1, x[x.shape[0] - 1]
-    is_done = np.zeros(v.shape[0], np.bool_)
-    means, errors = np.empty((v.shape[0], n_arms)), np.empty((v.shape[0], n_arms))
-    row, products, plays = x.copy(), np.empty(d), np.empty(n_arms)
+    n_models, n_arms, end = lasting.shape[0], is_met.shape[0], x[x.shape[0] - 1]
+    is_done = np.zeros(n_models, np.bool_)
+    means, errors = np.empty((n_models, n_arms)), np.empty((n_models, n_arms))
+    all_rows, all_products, plays = np.empty_like(x), np.empty_like(x), np.empty(n_arms)
     for n in range(ms.shape[0]):
         m = ms[n]
         if not is_done[m]:
             is_done[m] = True
-            prior, known, lasts = 0.0, 0.0, lasting[m]
+            start, d, corner = starts[m], starts[m + 1] - starts[m], squares[m]
+            last, lasts = d - 1, lasting[m]
+            row, products = all_rows[:d], all_products[:d]
+            variance_of, prior, known = v[start : start + d], 0.0, 0.0
+            for j in range(d):
+                row[j] = x[places[start + j]]
             for i in range(last):
-                prior += x[i] * x[i] * v[m, i]
-            prior += at_end * at_end * (v[m, last] * (lasts * lasts))
+                prior += row[i] * row[i] * variance_of[i]
+            prior += end * end * (variance_of[last] * (lasts * lasts))
             for k in range(n_arms):
                 f = decays[persistence[m], k]
-                row[last] = at_end * f
-                means[m, k] = _dot(row, mean[m, k])
+                row[last] = end * f
+                means[m, k] = _dot(row, mean[k, start : start + d])
                 row[last] *= lasts
                 variance = 0.0
                 if is_met[k]:
                     for j in range(d):
                         products[j] = 0.0
                     for i in range(d):
-                        if v[m, i] > 0.0:
-                            part, C = row[i], cov[m, k, i]
-                            for j in range(d):
-                                products[j] += part * C[j]
+                        part, line = row[i], cov[k, corner + i * d : corner + i * d + d]
+                        for j in range(d):
+                            products[j] += part * line[j]
                     for i in range(d):
                         variance += row[i] * products[i]
                 else:
                     for i in range(d):
-                        variance += row[i] * row[i] * v[m, i]
-                reach = lasts * at_end
-                variance += reach * reach * v[m, last] * (1 - f * f)
+                        variance += row[i] * row[i] * variance_of[i]
+                reach = lasts * end
+                variance += reach * reach * variance_of[last] * (1 - f * f)
                 play = b[m] / a[m] * (1 / max(variance, _LEAST_VARIANCE) - 1 / prior)
                 plays[k] = max(play, LEAST_KNOWN)
                 known += plays[k]
