@@ -11,17 +11,17 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.tide.models.families import FAMILIES
 
 _LEFT = ("discounted",)
-"""Families that do not pay where there are observations (research/lab/tide.md): not there unless
-asked for."""
+"""Families that do not pay (research/lab/tide.md): not there unless asked for. A log is also asked
+whether it drifts."""
 _TURNS = 16
 """Most arms that take turns where there are observations, unless asked for: who follows whom among
 more is not learnt in time, and arms that were never seen right are locked out
 (research/lab/tide.md)."""
 
 
-_IN_ROUNDS = ("discounted", "fourier", "square", "seasons")
-"""Families that leave seasons and drift to structural models where times are given: visitors come by
-the clock, and not by the number of those before them (research/lab/tide.md)."""
+_IN_ROUNDS = ("fourier", "square", "seasons")
+"""Families that leave seasons to structural models where times are given: visitors come by the clock,
+and not by the number of those before them (research/lab/tide.md)."""
 
 _GONE = ("calendar", "clock")
 """Families of earlier releases, whose part structural models have taken; agents may name them."""
@@ -73,8 +73,8 @@ class TideParameters(Parameters):
     ) -> list[str]:
         """The families that take part; `observed`: where every arm has weights of its own on an
         observation, and there are `n_arms` of them; `timed`: where times are given."""
-        left = {*_LEFT, *(("turns",) if n_arms > _TURNS else ())} if observed else set[str]()
-        left |= set(_IN_ROUNDS if timed and self.structural else ())
+        left = {*_LEFT, *(_IN_ROUNDS if timed and self.structural else ())}
+        left |= {"turns"} if observed and n_arms > _TURNS else set()
         return [name for name in FAMILIES if name not in {*self.without, *(left - set(self.also))}]
 
     @classmethod

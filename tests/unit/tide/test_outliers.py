@@ -307,7 +307,7 @@ def test_who_leads_is_told_of_last_rewards_in_its_own_units(
             np.testing.assert_array_equal(asked[-1], wanted)
         while tide.upkeep():
             pass
-    assert len(asked) > 50
+    assert len(asked) > 40
 
 
 def nearly_right(rounds: int = 600) -> Patterns:

@@ -88,9 +88,8 @@ def test_policy_learns_nearly_as_well_when_work_is_spread_over_rounds(slices: in
 
 
 def test_weights_after_a_search_that_rewards_interrupt_are_those_of_bayes_rule() -> None:
-    """Priors, window likelihoods and evidence recomputed from scratch give each candidate's
-    weight. That is so on this history; on other seeds a logarithm of a
-    weight is off by up to 1.4."""
+    """Priors, window likelihoods and evidence recomputed from scratch give the weight of each
+    candidate of at least 1%. Logarithms of smaller weights are off by up to 1.4."""
     policy, world = made("sinusoidal-bernoulli", seed=7, without=["network"], share=1e-300)
     play(policy, world, 150, 3)
     while policy.upkeep():
@@ -105,7 +104,7 @@ def test_weights_after_a_search_that_rewards_interrupt_are_those_of_bayes_rule()
         score[m] = finish(bank.replay(int(m), window, binary)).sum()
     log_weights = np.log(mixture.prior[active]) + score[active]
     log_weights -= np.logaddexp.reduce(log_weights)
-    heavy = log_weights > -10
+    heavy = log_weights > -4.6
     np.testing.assert_allclose(mixture.log_weights[active][heavy], log_weights[heavy], atol=0.1)
 
 

@@ -6,7 +6,8 @@ models without a season, so that what these make of slow deviations does not cou
 
     weight of a group ~ its prior x its evidence on all rewards but the first 32
 
-The network is left out: it says that there is something, not what. Contexts are left out, too: a
+The network is left out: it says that there is something, not what. Models that forget take part, and
+speak for drift. Contexts are left out, too: a
 change of contexts that moves rewards is a change in time for a model that does not see them.
 """
 
@@ -150,7 +151,8 @@ def structure_of(
 ) -> TimeStructure:
     """Let the models learn the events; `tick` is told after each how many are done."""
     events, labels = _without_small_arms(log, events)
-    parameters, shape = TideParameters(without=("network",)), ProblemShape(len(labels))
+    parameters = TideParameters(without=("network",), also=("discounted",))
+    shape = ProblemShape(len(labels))
     patterns = Patterns(parameters, shape, Streams(seed).child("policy"))
     times = events.time if events.dated else None
     clock = None

@@ -3,7 +3,7 @@
     family       basis tau                          cells                  discount g
     stationary   (1)                                one                    1
     discounted   (1)                                one                    0.5 to 0.998
-    fourier      (1, cos wt, sin wt), w = 2 pi / P  one                    1, or 0.99: drifting
+    fourier      (1, cos wt, sin wt), w = 2 pi / P  one                    1
     square       (1)                                two phases of h rounds 1
     seasons      the product of two of these, or the sum of two sines      1
 
@@ -38,10 +38,7 @@ from tidepull.tide.models.spectrum import left_over
 from tidepull.types import FloatArray
 
 DISCOUNTS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
-DRIFTING = 0.99
 _LONGEST_PERIOD = 2048
-_LARGEST_DRIFTING = 27
-"""Features of the largest sine with a context that may drift."""
 _PAIRS_TRIED = 2
 _FAR_BEHIND = 12.0
 """Nats of evidence by which a pair may be behind the best one and still be tried."""
@@ -95,7 +92,6 @@ def _describe_season(spec: Spec, clock: int = 0) -> str:
     words = f"swings smoothly every {period:.1f} rounds"
     if spec.shapes[clock] == SQUARE:
         words = f"repeats every {2 * period:.1f} rounds, in two phases"
-    words += "" if spec.discount == 1 else ", drifting"
     return words + (", with the context" if spec.contextual else "")
 
 
@@ -105,24 +101,21 @@ def _describe_seasons(spec: Spec) -> str:
 
 
 def _fourier_pools(layout: Layout, contextual: bool) -> list[Pool]:
-    """Log-spaced periods, eight to the octave where that is affordable, two where some models see
-    a context and others do not; the shorter ones drifting, too."""
+    """Log-spaced periods, two to the octave; the search finds those between."""
     q = layout.context_dim if contextual else 1
-    count = min(19 if layout.mixed else 76, affordable(layout, 3 * q))
-    periods = np.geomspace(3, _LONGEST_PERIOD, max(count, 2)).tolist()
-    members = [fourier(p, 1.0, contextual) for p in periods]
-    if q <= 3 and not (contextual and layout.mixed):
-        members += [fourier(p, DRIFTING, contextual) for p in periods if p <= 256]
+    count = max(min(19, affordable(layout, 3 * q)), 2)
+    members = [
+        fourier(p, contextual=contextual) for p in np.geomspace(3, _LONGEST_PERIOD, count).tolist()
+    ]
     return growing(layout, contextual, members, [fourier(3.0, contextual=contextual)])
 
 
 def _square_pools(layout: Layout, contextual: bool) -> list[Pool]:
-    """All whole half periods up to 16 with all offsets (8 where some models see a context and
-    others do not); longer ones log-spaced with eight offsets, unless a scan will find them."""
+    """All whole half periods up to 8 with all offsets, or fewer where they would be dear; with a
+    context longer ones log-spaced with eight offsets, which no scan finds."""
     q = layout.context_dim if contextual else 1
-    count, longest = (84, 8) if layout.mixed else (336, 16)
-    count = min(count, affordable(layout, q))
-    short = [(float(h), float(o)) for h in range(1, longest + 1) for o in range(h)]
+    count = min(84, affordable(layout, q))
+    short = [(float(h), float(o)) for h in range(1, 9) for o in range(h)]
     longer = [round(17 * 2 ** (i / 8)) for i in range(25)]
     wide = [] if q == 1 else [(float(h), h * i / 8) for h in longer for i in range(8)]
     if count < len(short) + len(wide):
@@ -152,7 +145,6 @@ def _find_sines(search: Search) -> Candidates:
     n = len(search.window.t)
     for period in (yield from search.sines()):
         yield Candidate(fourier(period), n / 3)
-        yield Candidate(fourier(period, DRIFTING), n)
 
 
 def _find_contextual_sines(search: Search) -> Candidates:
@@ -174,9 +166,7 @@ def _find_contextual_sines(search: Search) -> Candidates:
         )
         best = max(best, reached)
         if worth(reached, best):
-            yield Candidate(fourier(period, 1.0, contextual=True), float(n))
-            if search.layout.dim(widest) <= _LARGEST_DRIFTING:
-                yield Candidate(fourier(period, DRIFTING, contextual=True), float(n))
+            yield Candidate(fourier(period, contextual=True), float(n))
 
 
 def _find_squares(search: Search) -> Candidates:

@@ -160,11 +160,11 @@ def test_unknown_family_is_an_error() -> None:
         (discounted(0.9), "drifts, the last 10 rounds count"),
         (discounted(0.995, True), "drifts, the last 200 rounds count, the context decides"),
         (fourier(7.25), "swings smoothly every 7.2 rounds"),
-        (fourier(7.0, 0.99, True), "swings smoothly every 7.0 rounds, drifting, with the context"),
+        (fourier(7.0, contextual=True), "swings smoothly every 7.0 rounds, with the context"),
         (square(3.5), "repeats every 7.0 rounds, in two phases"),
         (
-            square(3.0, 1.0, 0.9, True),
-            "repeats every 6.0 rounds, in two phases, drifting, with the context",
+            square(3.0, 1.0, contextual=True),
+            "repeats every 6.0 rounds, in two phases, with the context",
         ),
         (
             seasons(fourier(7.0), square(3.0)),
