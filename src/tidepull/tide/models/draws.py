@@ -6,15 +6,17 @@ The generator is asked in the order in which models would be asked one by one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 
+from tidepull._internal.kernels import kernel
 from tidepull.tide.models import kernels
-from tidepull.tide.models.held import Ready
+from tidepull.tide.models.held import HeldArrays, Ready
 from tidepull.tide.models.kernels import Bank
 from tidepull.tide.models.notes import Moment
-from tidepull.types import FloatArray
+from tidepull.types import FloatArray, IntArray
 
 
 def together(
@@ -33,24 +35,81 @@ def together(
     blocks of their own; `widths` are those of `NoisePrior`. With `about`, a draw leaves the mean of
     its own slot for the average of means of those slots (of which it is one), each counted so many
     times: what it adds is its uncertainty alone."""
-    asked, n_arms = about or found, len(X)
+    asked = about or found
     slots = np.array(list(asked))
+    counts = np.array([found.get(m, 0) for m in asked])
+    averaged = about is not None and len(about) > 1
+    weights = np.array([float(asked[m]) if averaged else 0.0 for m in asked])
+    drawn = np.empty((sum(found.values()), len(X)))
+    draw_held(
+        ready(bank), slots, counts, weights, moment.t, moment.notes, moment.each, X, binary,
+        widths, rng, drawn,
+    )  # fmt: skip
+    return drawn
+
+
+def _draw_in_numpy(
+    held: HeldArrays, slots: IntArray, counts: IntArray, weights: FloatArray, t: int,
+    notes: FloatArray, each: FloatArray, X: FloatArray, binary: bool, widths: FloatArray,
+    rng: np.random.Generator, drawn: FloatArray,
+) -> None:  # fmt: skip
+    bank, n_arms, row = held.arrays, len(X), 0
     first, second = np.empty((len(slots), n_arms)), np.empty((len(slots), n_arms))
-    kernels.prospects_held(
-        ready(bank), slots, moment.t, moment.notes, moment.each, X, binary, widths, first, second
-    )
+    kernels.prospects(bank, slots, t, notes, each, X, binary, widths, first, second)
     counted = (bank.dim[slots] == 1) & binary
-    drawn = {}
-    for i, m in enumerate(asked):
-        count = found.get(m, 0)
-        if count and counted[i]:
-            drawn[i] = 2 * rng.beta(first[i], second[i], (count, n_arms)) - 1
-        elif count:
-            std = np.sqrt(bank.b[m] / rng.gamma(bank.a[m], size=(count, 1)))
-            drawn[i] = first[i] + std * second[i] * rng.standard_normal((count, n_arms))
-    if about is not None and len(about) > 1:
-        means = np.where(counted[:, None], 2 * first / (first + second) - 1, first)
-        average = np.average(means, axis=0, weights=list(about.values()))
-        drawn = {i: rows + (average - means[i]) for i, rows in drawn.items()}
-    rows = list(drawn.values())
-    return rows[0] if len(rows) == 1 else np.concatenate(rows)
+    means = np.where(counted[:, None], 2 * first / (first + second) - 1, first)
+    average = (weights[:, None] * means).sum(axis=0) / (weights.sum() or 1.0)
+    for i, m in enumerate(slots.tolist()):
+        rows = drawn[row : row + counts[i]]
+        row += int(counts[i])
+        if counted[i]:
+            rows[:] = 2 * rng.beta(first[i], second[i], rows.shape) - 1
+        elif len(rows):
+            std = np.sqrt(bank.b[m] / rng.gamma(bank.a[m], size=(len(rows), 1)))
+            rows[:] = first[i] + std * second[i] * rng.standard_normal(rows.shape)
+        if weights.any():
+            rows += average - means[i]
+
+
+@kernel(until_compiled=_draw_in_numpy, nogil=True)
+def draw_held(
+    held: HeldArrays, slots: IntArray, counts: IntArray, weights: FloatArray, t: int,
+    notes: FloatArray, each: FloatArray, X: FloatArray, binary: bool, widths: FloatArray,
+    rng: np.random.Generator, drawn: FloatArray,
+) -> None:  # fmt: skip
+    """`together` of a bank that is held ready: `counts` draws (rows) of each slot, about the average
+    of means by `weights` (all 0: each about its own mean)."""
+    bank, n_arms, row = held.arrays, X.shape[0], 0
+    first, second = np.empty((len(slots), n_arms)), np.empty((len(slots), n_arms))
+    kernels.prospects(bank, slots, t, notes, each, X, binary, widths, first, second)
+    average, total = np.zeros(n_arms), 0.0
+    for i in range(len(slots)):
+        total += weights[i]
+        for k in range(n_arms):
+            average[k] += weights[i] * _mean(
+                bank.dim[slots[i]] == 1 and binary, first[i, k], second[i, k]
+            )
+    for i in range(len(slots)):
+        m, counted, start = slots[i], bank.dim[slots[i]] == 1 and binary, row
+        row += counts[i]
+        if counted:
+            for n in range(start, row):
+                for k in range(n_arms):
+                    drawn[n, k] = 2 * rng.beta(first[i, k], second[i, k]) - 1
+        else:
+            for n in range(start, row):
+                drawn[n, 0] = math.sqrt(bank.b[m] / rng.gamma(bank.a[m], 1.0))
+            for n in range(start, row):
+                std = drawn[n, 0]
+                for k in range(n_arms):
+                    drawn[n, k] = first[i, k] + std * second[i, k] * rng.standard_normal()
+        if total > 0.0:
+            for n in range(start, row):
+                for k in range(n_arms):
+                    drawn[n, k] += average[k] / total - _mean(counted, first[i, k], second[i, k])
+
+
+@kernel(nogil=True, inline=True)
+def _mean(counted: bool, first: float, second: float) -> float:
+    """The mean of a Beta distribution from -1 to 1, or of a normal one."""
+    return 2 * first / (first + second) - 1 if counted else first
