@@ -71,21 +71,28 @@ class Mixture(Stateful):
         self.evidence = 0.0
 
     def picks(
-        self, rng: np.random.Generator, explore: float, resting: IntArray, count: int
-    ) -> dict[int, int]:
-        """How often each model comes out of so many draws by weight; with the chance `explore` by
-        its weight within a family drawn uniformly. Slots that are `resting` cannot be asked now."""
+        self,
+        rng: np.random.Generator,
+        explore: float,
+        resting: IntArray,
+        count: int,
+        more: int = 0,
+    ) -> tuple[dict[int, int], dict[int, int]]:
+        """How often each model comes out of `count` draws by weight; with the chance `explore` by
+        its weight within a family drawn uniformly. And how often out of so many more, by weight
+        alone. Slots that are `resting` cannot be asked now."""
         explored = int(rng.binomial(count, explore))
         chances = np.exp(self.log_weights)
         chances[resting] = 0.0
         found = [self._of_a_random_family(rng, resting, chances) for _ in range(explored)]
         sums = chances.cumsum()
-        drawn = sums.searchsorted(rng.random(count - explored) * sums[-1], side="right").tolist()
+        places = rng.random(count - explored + more) * sums[-1]
+        drawn = sums.searchsorted(places, side="right").tolist()
         if drawn and max(drawn) == len(chances):  # the sum itself, by rounding
             last = int(np.flatnonzero(chances)[-1])
             drawn = [min(m, last) for m in drawn]
-        found += drawn
-        return {m: found.count(m) for m in sorted(set(found))}
+        found += drawn[: count - explored]
+        return _counts(found), _counts(drawn[count - explored :])
 
     def family_weights(self) -> FloatArray:
         """The weight of each family."""
@@ -114,6 +121,10 @@ class Mixture(Stateful):
             chances = np.exp(log_weights - top)
         m = int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))
         return min(m, int(np.flatnonzero(chances)[-1]))
+
+
+def _counts(drawn: list[int]) -> dict[int, int]:
+    return {m: drawn.count(m) for m in sorted(set(drawn))}
 
 
 def _log(weights: FloatArray) -> FloatArray:

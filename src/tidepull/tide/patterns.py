@@ -262,10 +262,10 @@ class Patterns:
         with observations around the average of these and others, at least `_N_AVERAGED` slots."""
         rng, resting, size = self._rng, self._resting(), self._bank.size
         now, binary = self._standard(noted), self._scale.units.binary
-        found, about = self._mixture.picks(rng, self._explore(noted), resting, count), None
-        inside = {m: n for m, n in found.items() if m < size}
+        extra = max(_N_AVERAGED - count, 0) if self._averages else 0
+        found, more = self._mixture.picks(rng, self._explore(noted), resting, count, extra)
+        inside, about = {m: n for m, n in found.items() if m < size}, None
         if self._averages:
-            more = self._mixture.picks(rng, 0.0, resting, max(_N_AVERAGED - count, 0))
             slots = sorted({*inside, *(m for m in more if m < size)})
             about = {m: found.get(m, 0) + more.get(m, 0) for m in slots}
         drawn = [self._bank.draws(inside, now, X, binary, rng, about=about)] if inside else []

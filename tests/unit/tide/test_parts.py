@@ -52,7 +52,7 @@ def pick(
 ) -> int:
     rng: Any = Given(*numbers, family=family)
     resting_now = np.array([] if resting is None else [resting], np.int64)
-    (found,) = of.picks(rng, explore, resting_now, 1)
+    ((found,), _) = of.picks(rng, explore, resting_now, 1)
     return found
 
 
