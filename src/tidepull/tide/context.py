@@ -68,6 +68,11 @@ class ContextMap(Stateful):
         """(1, z) of every row."""
         return self._beside_ones(raw, len(raw))
 
+    def narrowed(self, raw: FloatArray) -> FloatArray:
+        """z of one row."""
+        z: FloatArray = (raw - self._mean) @ self._map.T
+        return z
+
     def _beside_ones(self, raw: FloatArray, rows: int) -> FloatArray:
         made = np.empty((rows, self.dim))
         made[:, 0], made[:, 1 : self.narrow] = 1.0, (raw - self._mean) @ self._map.T

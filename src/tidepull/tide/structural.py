@@ -101,7 +101,7 @@ class _MixtureFit(Stateful):
         seen = time, raw.tobytes()
         x = self._rows.get(seen)
         if x is None:
-            z = self.contexts(raw[None])[0, 1 : self.contexts.narrow] if len(raw) else raw
+            z = self.contexts.narrowed(raw) if len(raw) else raw
             x = self._rows[seen] = self.mixtures[0].blocks.features(time, z)
             if len(self._rows) > _ROWS:
                 del self._rows[next(iter(self._rows))]
@@ -263,7 +263,8 @@ class StructuralThompson(Stateful):
         rounds."""
         raw, time = self._fit.contexts.raw(context), context.time
         self._available[:] = True if context.available is None else context.available
-        X = np.array([self._fit.row(row, time) for row in raw])
+        rows = [self._fit.row(row, time) for row in raw]
+        X = np.array(rows) if self._shared else rows[0][None]
         return X, self._rounds if time is None else time / HOUR_SECONDS
 
     def _samples(self, context: Context, draws: int) -> tuple[FloatArray, FloatArray]:

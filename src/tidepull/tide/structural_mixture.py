@@ -25,7 +25,7 @@ from tidepull.types import BoolArray, FloatArray, IntArray
 
 SEASONS = ((2, 1, 0), (6, 2, 0), (3, 0, 3), (2, 0, 0))
 """Harmonics of the day, of the day on weekends, of the week."""
-_SCALES = {1.0: 0.4, 0.1: 0.4, 0.01: 0.2}
+_SCALES = {0.5: 0.6, 0.03: 0.4}
 """Prior variances of a level, and how likely each is: clicks of 2% differ by a tenth of their
 standard deviation."""
 _PERSISTENCES = {1.0: 0.5, 0.95: 0.25, 0.8: 0.25}

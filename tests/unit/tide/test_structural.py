@@ -194,7 +194,7 @@ def test_without_a_time_a_level_is_learnt() -> None:
 
 def test_arm_that_was_never_played_is_drawn_with_its_whole_width() -> None:
     blocks, rng = Blocks(0), np.random.default_rng(0)
-    shrunk = next(s for s in structures_of(blocks) if s.scale == 0.01 and s.persistence == 1.0)
+    shrunk = next(s for s in structures_of(blocks) if s.scale < 0.1 and s.persistence == 1.0)
     mixture = StructuralMixture([shrunk], blocks, 3)
     x = blocks.features(0.0, np.empty(0))
     for n in range(200):

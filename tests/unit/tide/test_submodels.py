@@ -99,4 +99,4 @@ def test_arm_that_does_badly_today_is_not_surely_best() -> None:
     for t in range(1100, 1200):
         context = Context(time=MONDAY + t * HOUR / 4)
         after.learn(Event(context, 1, -3.0 + 0.5 * rng.standard_normal(), decided=t))
-    assert (after.week() == -1).all()
+    assert (after.week() == -1).mean() > 0.9

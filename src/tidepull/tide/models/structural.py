@@ -48,7 +48,6 @@ FIRST_MONDAY_SECONDS = 4 * DAY_SECONDS
 DAY_WAVES, WEEKEND_WAVES, WEEK_WAVES, PERIOD_WAVES = 6, 2, 3, 2
 """Harmonics of the day (the sixth is four hours long), of those apart on weekends, of the week, of a
 period that was found."""
-_HARMONICS = np.arange(1.0, DAY_WAVES + 1)
 _WEEKEND_SHARE = 2 / 7
 """Taken off the indicator of the weekend, so that the level is that of an average day."""
 LASTING_HOURS = 24.0
@@ -96,19 +95,18 @@ class Blocks:
         np.float64(2.0)
         """
         places = _places(self)
-        x = np.empty(places["deviation"].stop)
+        x = np.zeros(places["deviation"].stop)
         x[0] = x[-1] = 1.0
         x[places["context"]] = z
         if time is None:
-            x[1 : places["period"].stop] = x[places["context x time"]] = 0.0
             return x
-        x[1 : places["week"].stop] = _seasons(time)
+        seasons = _seasons(time)
+        x[1 : places["week"].stop] = seasons
         if self.period:
-            turns = time / HOUR_SECONDS / self.period % 1.0
-            x[places["period"]] = _waves(2 * math.pi * turns * _HARMONICS[:PERIOD_WAVES])
+            x[places["period"]] = harmonics(time / HOUR_SECONDS / self.period, PERIOD_WAVES)
         if self.crossed:
-            waves = x[[places["weekend"].start, 1, 2]]
-            x[places["context x time"]] = (waves[:, None] * z).ravel()
+            waves = seasons[[2 * DAY_WAVES, 0, 1]]  # the weekend, and one wave of the day
+            x[places["context x time"]] = np.outer(waves, z).ravel()
         return x
 
 
@@ -127,17 +125,25 @@ def _seasons(time: float) -> FloatArray:
     >>> _seasons(21_600.0)[:2].round(3) + 0.0  # at six o'clock
     array([0., 1.])
     """
-    angles, weekend = np.empty(DAY_WAVES + WEEK_WAVES), is_weekend(time) - _WEEKEND_SHARE
-    angles[:DAY_WAVES] = 2 * math.pi * (time / DAY_SECONDS % 1.0) * _HARMONICS[:DAY_WAVES]
-    angles[DAY_WAVES:] = 2 * math.pi * (time / WEEK_SECONDS % 1.0) * _HARMONICS[:WEEK_WAVES]
-    waves = _waves(angles)
-    day, week = waves[: 2 * DAY_WAVES], waves[2 * DAY_WAVES :]
-    return np.concatenate([day, [weekend], weekend * day[: 2 * WEEKEND_WAVES], week])
+    day, week = harmonics(time / DAY_SECONDS, DAY_WAVES), harmonics(time / WEEK_SECONDS, WEEK_WAVES)
+    weekend = is_weekend(time) - _WEEKEND_SHARE
+    apart = [weekend * wave for wave in day[: 2 * WEEKEND_WAVES]]
+    return np.array([*day, weekend, *apart, *week])
 
 
-def _waves(angles: FloatArray) -> FloatArray:
-    """cos and sin of each angle, one after the other."""
-    return np.array([np.cos(angles), np.sin(angles)]).T.ravel()
+def harmonics(turns: float, count: int) -> list[float]:
+    """cos and sin of 2 pi i turns for i = 1, 2, ..., one after the other, by the sum of angles.
+
+    >>> [round(wave, 3) + 0.0 for wave in harmonics(0.25, 2)]
+    [0.0, 1.0, -1.0, 0.0]
+    """
+    angle = 2 * math.pi * (turns % 1.0)
+    first_cos, first_sin = cos, sin = math.cos(angle), math.sin(angle)
+    waves = [cos, sin]
+    for _ in range(count - 1):
+        cos, sin = cos * first_cos - sin * first_sin, sin * first_cos + cos * first_sin
+        waves += [cos, sin]
+    return waves
 
 
 def is_weekend(time: float) -> bool:

@@ -88,7 +88,7 @@ def test_the_agent_follows_and_says_a_period_of_36_hours() -> None:
     t = np.arange(2000, 3000)
     means = 0.4 + 0.3 * wave((START + t / 6)[:, None], np.arange(3), 36.0)
     regret = means.max(axis=1) - means[np.arange(1000), arms[2000:]]
-    assert regret.mean() < 0.06  # random arms have 0.25
+    assert regret.mean() < 0.1  # random arms have 0.25
     assert "repeats every 36" in " ".join(b.words for b in policy.explain().beliefs)
     assert not policy.explain().hours  # no hour of the day is anybody's
 
