@@ -62,9 +62,9 @@ _DECLARED: tuple[Declared, ...] = (
      "recurrent neural-linear posterior sampling"),
     ("nlps", "policies.presets", "NlpsParameters", "nlps", {},
      "feedforward neural-linear posterior sampling"),
-    ("structural-ts", "tide.structural", "NoParameters", "StructuralThompson", {"version": 3},
+    ("structural-ts", "tide.structural", "NoParameters", "StructuralThompson", {"version": 4},
      "Thompson sampling over structural time-series models: hours, weekdays, context, deviations"),
-    ("tide", "tide", "TideParameters", "Tide", {"version": 7},
+    ("tide", "tide", "TideParameters", "Tide", {"version": 8},
      "posterior sampling over models of time: hours, weekdays, context, and patterns in rounds"),
 )  # fmt: skip
 policies.declare(_DECLARED, "tidepull")
