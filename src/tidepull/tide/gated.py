@@ -25,7 +25,6 @@ from tidepull.tide.models.calibration import BINS, KEPT, recalibrate
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Filter, Layout
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.parameters import TideParameters
 from tidepull.types import FloatArray
 
 OTHERS, ITSELF = 0, 1
@@ -158,12 +157,13 @@ class GatedModel(Stateful):
 
 
 def gated_model(
-    layout: Layout, parameters: TideParameters, prior: NoisePrior, streams: Streams
+    layout: Layout, families: list[str], alpha: float, prior: NoisePrior, streams: Streams
 ) -> GatedModel | None:
-    """The model that stays outside the mixture in this layout, if there is one."""
-    for name in parameters.families():
+    """The model that stays outside the mixture in this layout, if there is one; `alpha` is the
+    share that is given back."""
+    for name in families:
         build, share = FAMILIES[name].gated, FAMILIES[name].prior
         seed = int(streams.generator(name).integers(2**62)) if build else 0
         for filter in build(layout, prior, seed) if build else ():
-            return GatedModel(filter, share / (1 + share), parameters.share)
+            return GatedModel(filter, share / (1 + share), alpha)
     return None

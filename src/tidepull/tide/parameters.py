@@ -19,9 +19,9 @@ more is not learnt in time, and arms that were never seen right are locked out
 (research/lab/tide.md)."""
 
 
-_IN_ROUNDS = ("fourier", "square", "seasons")
-"""Families that leave seasons to structural models where times are given: visitors come by the clock,
-and not by the number of those before them (research/lab/tide.md)."""
+_UNTIMED = ("fourier", "square", "seasons", "regimes")
+"""Families that do not pay where times are given (research/lab/tide.md). Visitors come by the clock,
+and not by the number of those before them; regimes explain the noise of real hours."""
 
 _GONE = ("calendar", "clock")
 """Families of earlier releases, whose part structural models have taken; agents may name them."""
@@ -37,8 +37,8 @@ class TideParameters(Parameters):
     without: tuple[str, ...] = parameter((), "families of models to leave out")
     also: tuple[str, ...] = parameter(
         (),
-        "families to take in where they do not pay: seasons in rounds where times are given, "
-        "'discounted', and 'turns' of more than 16 arms",
+        "families to take in where they do not pay: seasons in rounds and 'regimes' where times "
+        "are given, 'discounted', and 'turns' of more than 16 arms",
     )
     births: bool = parameter(True, "whether new models are born near good ones")
     share: float = parameter(
@@ -73,7 +73,7 @@ class TideParameters(Parameters):
     ) -> list[str]:
         """The families that take part; `observed`: where every arm has weights of its own on an
         observation, and there are `n_arms` of them; `timed`: where times are given."""
-        left = {*_LEFT, *(_IN_ROUNDS if timed and self.structural else ())}
+        left = {*_LEFT, *(_UNTIMED if timed and self.structural else ())}
         left |= {"turns"} if observed and n_arms > _TURNS else set()
         return [name for name in FAMILIES if name not in {*self.without, *(left - set(self.also))}]
 

@@ -151,7 +151,7 @@ class Patterns:
             half = min(1024, parameters.window // 2)
             self._network = NetworkModel(layout, half, streams.generator("network"))
         self._filters = build_filters(layout, families, self._bank.prior, streams)
-        self._trial = gated_model(layout, parameters, self._bank.prior, streams)
+        self._trial = gated_model(layout, families, parameters.share, self._bank.prior, streams)
         beside = [filter.family for filter in self._filters]
         alone = beside + ["network"] * (self._network is not None)
         slots = Slots(self._bank, kept, alone)

@@ -78,13 +78,13 @@ def test_observations_of_up_to_64_numbers_are_seen_as_they_are(numbers: int, kep
     assert ContextMap(ProblemShape(3, observation_dim=numbers)).dim == 1 + kept
 
 
-def test_seasons_in_rounds_are_left_to_the_clock_where_times_are_given() -> None:
+def test_seasons_in_rounds_and_regimes_take_no_part_where_times_are_given() -> None:
     def families(context: Context) -> set[str]:
         policy: Any = build_policy("tide", ProblemShape(2), seed=0)
         policy.choose(context)
         return set(policy.explain().families)
 
-    seasons = {"fourier", "square", "seasons"}
-    assert seasons <= families(Context())
-    assert families(Context(time=1.7e9)) == families(Context()) - seasons
-    assert seasons <= families(Context(time=17.0))  # no seconds since 1970
+    untimed = {"fourier", "square", "seasons", "regimes"}
+    assert untimed <= families(Context())
+    assert families(Context(time=1.7e9)) == families(Context()) - untimed
+    assert untimed <= families(Context(time=17.0))  # no seconds since 1970
