@@ -17,7 +17,7 @@ from tidepull.agent.schema import Schema
 from tidepull.agent.settings import AgentSettings
 from tidepull.errors import ParameterError
 from tidepull.policies import build_policy, policies
-from tidepull.types import ProblemShape
+from tidepull.types import Context, ProblemShape
 
 MEMORY = 2_000_000_000
 """Bytes of the arrays that an agent's policy may have."""
@@ -28,6 +28,8 @@ DRAWN = 20_000_000
 COLUMNS, ARM_COLUMNS = 2048, 4096
 """Columns into which a context may be encoded, and an arm with features in a context."""
 
+_A_TIME = 1.8e9
+"""Agents give their policies the time, in seconds since 1970."""
 _SMALL, _FEW_ARMS = 50_000_000, 64
 """Agents of so few arms, and so few bytes for a covariance matrix each, are not estimated."""
 
@@ -83,8 +85,15 @@ def _memory(settings: AgentSettings, shape: ProblemShape, columns: int) -> float
 
 
 def _built_size(settings: AgentSettings, shape: ProblemShape) -> int:
-    """Bytes of all arrays of a policy of some shape."""
+    """Bytes of all arrays of a policy of some shape after its first decision, before which some
+    build nothing."""
     policy = build_policy((settings.policy, settings.parameters), shape, seed=0)
+    seen_first = Context(
+        observation=np.zeros(shape.observation_dim) if shape.observation_dim else None,
+        arm_features=np.zeros((shape.n_arms, shape.arm_dim)) if shape.arm_dim else None,
+        time=_A_TIME,
+    )
+    policy.choose(seen_first)
     left: list[Any] = [policy]
     total, seen = 0, set[int]()
     while left:
