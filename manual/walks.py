@@ -147,7 +147,7 @@ def analyst(walk: Walk) -> Iterator[str]:
     walk.install("tables")
     yield "installed (tables)"
     (walk.folder / "klicks.csv").write_text(spreadsheet(), encoding="utf-8-sig")
-    log = ("klicks.csv", "--reward", "Klick", "--zone", "Europe/Berlin")
+    log = ("klicks.csv", "--reward", "Klick", "--timezone", "Europe/Berlin")
     walk.python("-m", "tidepull", "diagnose", *log, "--preview")
     yield "the log is understood"
     found = walk.python("-m", "tidepull", "diagnose", *log)

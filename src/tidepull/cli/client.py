@@ -15,7 +15,9 @@ from tidepull.cli import agent as commands
 from tidepull.cli.console import json_object, print_json, say
 from tidepull.errors import InputError
 
-client_app = Typer(help="Call a running service (tidepull serve).", no_args_is_help=True)
+client_app = Typer(
+    help="Call a running service (tidepull serve).", no_args_is_help=True, add_completion=False
+)
 URL = Option(
     "http://127.0.0.1:8000",
     "--url",

@@ -17,7 +17,11 @@ from tidepull.errors import InputError
 if TYPE_CHECKING:
     from tidepull.service.auth import Token
 
-token_app = Typer(help="Create, list and revoke tokens of `tidepull serve`.", no_args_is_help=True)
+token_app = Typer(
+    help="Create, list and revoke tokens of `tidepull serve`.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 _TOKENS = Option(
     Path("agents/tokens.json"), "--tokens", metavar="FILE", help="File of hashed tokens."
 )

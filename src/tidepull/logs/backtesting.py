@@ -266,7 +266,7 @@ class _Judge:
         self._clip, self._block, self._level, self._seed = clip, block, level, seed
         self._varies = bool(log.reward.min() < log.reward.max())
         self._slices = {
-            name: slices(log.time, name, log.zone) for name in by if log.time is not None
+            name: slices(log.time, name, log.timezone) for name in by if log.time is not None
         }
         self.estimates: list[Estimate] = []
         self.weights: dict[str, WeightDiagnostics] = {}

@@ -53,7 +53,7 @@ class Builder:
         source: str,
         *,
         most_bad: float,
-        zone: str,
+        timezone: str,
         arms: Sequence[str] | None,
         forms: Mapping[str, str] = MappingProxyType({}),
         named: bool = False,
@@ -61,7 +61,7 @@ class Builder:
         self._forms, self._named = forms, named
         self._source = source
         self._most_bad = most_bad
-        self._zone = zone
+        self._timezone = timezone
         self._labels = Labels("arm")
         for arm in arms or ():
             self._labels.code(str(arm))
@@ -187,7 +187,7 @@ class Builder:
             context = {name: column for name, column in context.items() if name not in late}
         log = Log(
             arms, arm, np.full(self._rows, np.nan) if reward is None else reward, columns["time"],
-            columns["propensity"], columns["paid_at"], self._mask(arms), context, dated, self._zone,
+            columns["propensity"], columns["paid_at"], self._mask(arms), context, dated, self._timezone,
             ReadSummary(self._source, format, dict(roles), bad), self._id(),
         )  # fmt: skip
         return _add_notes(log, remarks)
@@ -321,7 +321,7 @@ def _add_notes(log: Log, notes: list[str]) -> Log:
         ahead = int((log.time > time.time() + 86_400).sum())
         notes.append(
             f"{ahead:,} rows are dated in the future, up to "
-            f"{format_time(float(log.time[-1]), log.zone)}"
+            f"{format_time(float(log.time[-1]), log.timezone)}"
         )
     known = log.reward[~np.isnan(log.reward)]
     if not len(known):

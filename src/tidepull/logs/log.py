@@ -58,16 +58,16 @@ def zone_of(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         raise ParameterError(
-            f"zone must be the name of a time zone as 'Europe/Berlin', got {name!r}"
+            f"timezone must be the name of a time zone as 'Europe/Berlin', got {name!r}"
         ) from None
 
 
-def local_seconds(times: FloatArray, zone: str) -> FloatArray:
+def local_seconds(times: FloatArray, timezone: str) -> FloatArray:
     """Seconds as clocks on the wall show them; the zone's offset is asked once a quarter of an
     hour."""
-    if zone == "UTC":
+    if timezone == "UTC":
         return times
-    where = zone_of(zone)
+    where = zone_of(timezone)
     quarters, back = np.unique(np.floor(times / 900), return_inverse=True)
     offsets = [_offset(float(quarter) * 900, where) for quarter in quarters]
     local: FloatArray = times + np.array(offsets)[back]
@@ -91,13 +91,13 @@ def _offset(seconds: float, where: ZoneInfo) -> float:
     return 0.0 if offset is None else offset.total_seconds()
 
 
-def slices(times: FloatArray, by: str, zone: str) -> tuple[IntArray, tuple[str, ...]]:
+def slices(times: FloatArray, by: str, timezone: str) -> tuple[IntArray, tuple[str, ...]]:
     """Which slice each moment belongs to, and the slices' names: by 'day', 'hour' or 'weekday'.
 
     >>> slices(np.array([0.0, 90000.0]), "hour", "UTC")
     (array([0, 1]), ('00:00', '01:00'))
     """
-    local = local_seconds(times, zone)
+    local = local_seconds(times, timezone)
     if by == "day":
         kinds, places = np.unique(np.floor(local / 86_400), return_inverse=True)
         return places, tuple(str(np.datetime64(int(day), "D")) for day in kinds)
@@ -111,11 +111,11 @@ def slices(times: FloatArray, by: str, zone: str) -> tuple[IntArray, tuple[str, 
     return places, tuple(names[kind] for kind in kinds)
 
 
-def format_time(seconds: float, zone: str) -> str:
+def format_time(seconds: float, timezone: str) -> str:
     """A moment as text."""
     if math.isnan(seconds):
         return "?"
-    return f"{datetime.fromtimestamp(seconds, zone_of(zone)):%Y-%m-%d %H:%M:%S}"
+    return f"{datetime.fromtimestamp(seconds, zone_of(timezone)):%Y-%m-%d %H:%M:%S}"
 
 
 def to_time(value: Any) -> float:
@@ -191,7 +191,7 @@ class Log:
         Columns of the context by name.
     dated : bool
         Whether times are dates.
-    zone : str
+    timezone : str
         The time zone of hours and weekdays.
     reading : ReadSummary
         How the source was understood.
@@ -208,7 +208,7 @@ class Log:
     available: BoolArray | None
     context: Mapping[str, ContextColumn]
     dated: bool
-    zone: str
+    timezone: str
     reading: ReadSummary
     id: IntArray | None = None
 
@@ -357,7 +357,7 @@ class Log:
         if self.time is None:
             return ""
         time = float(self.time[row])
-        return format_time(time, self.zone) if self.dated else f"{time:g}"
+        return format_time(time, self.timezone) if self.dated else f"{time:g}"
 
     def _paid(self) -> str:
         known = ~np.isnan(self.reward)

@@ -80,7 +80,7 @@ class Features:
             place += 1
         if self._calendar:
             assert log.time is not None
-            local = local_seconds(log.time[start:stop], log.zone)
+            local = local_seconds(log.time[start:stop], log.timezone)
             angle = 2 * np.pi * local / 86_400
             values[:, place], values[:, place + 1] = np.sin(angle), np.cos(angle)
             values[:, place + 2] = (np.floor(local / 86_400) + 3) % 7 >= 5

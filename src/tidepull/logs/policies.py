@@ -269,7 +269,7 @@ class _Player:
         self._chance = log.propensity
         self._rng = streams.generator("replay")
         self._upkeep = policy if isinstance(policy, HasUpkeep) else None
-        self._local = None if log.time is None else local_seconds(log.time, log.zone)
+        self._local = None if log.time is None else local_seconds(log.time, log.timezone)
         self._late: list[tuple[float, int, Event]] = []
         self._rounds = 0
         self._shares: FloatArray = np.zeros(log.n_arms)

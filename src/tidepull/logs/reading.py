@@ -53,7 +53,7 @@ def read(
     paid_at: str | None = None,
     context: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
-    zone: str = "UTC",
+    timezone: str = "UTC",
     most_bad: float = 0.1,
 ) -> Log:
     """Read a log: a file, or a dictionary of the Open Bandit Pipeline.
@@ -78,7 +78,7 @@ def read(
         are known only after the decision.
     arms : sequence of str, optional
         All arms, if some were never played.
-    zone : str, default: "UTC"
+    timezone : str, default: "UTC"
         The time zone of hours and weekdays.
     most_bad : float, default: 0.1
         The largest share of rows that may be unreadable. They are counted in `Log.reading.bad`.
@@ -105,7 +105,7 @@ def read(
     """
     with needs("reading logs", "tables"):
         import pyarrow  # noqa: F401
-    zone_of(zone)
+    zone_of(timezone)
     if not 0 <= most_bad <= 1:
         raise ParameterError(f"most_bad must be a share from 0 to 1, got {most_bad!r}")
 
@@ -116,7 +116,12 @@ def read(
         forms: Mapping[str, str] = MappingProxyType({}),
     ) -> Log:
         builder = Builder(
-            name, most_bad=most_bad, zone=zone, arms=arms, forms=forms, named=context is not None
+            name,
+            most_bad=most_bad,
+            timezone=timezone,
+            arms=arms,
+            forms=forms,
+            named=context is not None,
         )
         for batch in batches:
             builder.add(batch)

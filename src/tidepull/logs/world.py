@@ -216,7 +216,7 @@ def simulator(log: Log, *, most: int = MOST_ROWS) -> FittedWorld:
     seen = Features(rows).rows(0, len(rows))
     time = rows.time
     if time is not None and rows.dated:
-        time = local_seconds(time, rows.zone)
+        time = local_seconds(time, rows.timezone)
     clock = _clock(time) if rows.dated and time is not None else np.empty((len(rows), 0))
     slow = _slow(np.arange(len(rows), dtype=float) if time is None else time)
     groups = np.repeat(np.arange(4), [1, seen.shape[1], clock.shape[1], slow.shape[1]])

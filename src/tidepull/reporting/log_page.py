@@ -93,7 +93,9 @@ def by_hour(found: Diagnosis) -> str:
         bars = [mean - found.hours.arm_low[:, a], found.hours.arm_high[:, a] - mean]
         axes.errorbar(x, mean, bars, fmt="o", ms=3, lw=1, color=COLOURS[n], label=found.log.arms[a])
     axes.set(
-        xlabel=f"hour of the day ({found.log.zone})", ylabel="mean reward", xticks=range(0, 24, 2)
+        xlabel=f"hour of the day ({found.log.timezone})",
+        ylabel="mean reward",
+        xticks=range(0, 24, 2),
     )
     axes.set_ylim(_span(found.hours.arm_mean[:, arms]))
     tidy(axes)
@@ -146,7 +148,7 @@ def week(found: Diagnosis) -> str:
     axes.tick_params(labelsize=9, length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlim(0, 24)
-    axes.set_xlabel(f"hour of the day ({found.log.zone})", fontsize=9)
+    axes.set_xlabel(f"hour of the day ({found.log.timezone})", fontsize=9)
     _legend(figure, axes)
     return _svg(figure, "week")
 
@@ -233,7 +235,7 @@ def _span(values: FloatArray) -> tuple[float, float]:
 def _moments(found: Diagnosis, starts: FloatArray) -> Any:
     if found.log.time is None or not found.log.dated:
         return starts
-    zone = zone_of(found.log.zone)
+    zone = zone_of(found.log.timezone)
     return np.array([datetime.fromtimestamp(float(t), zone).replace(tzinfo=None) for t in starts])
 
 

@@ -59,7 +59,7 @@ def strata(log: Log) -> dict[str, tuple[IntArray, list[str]]]:
     """Each row's hour, weekday and tenth of the log."""
     groups: dict[str, tuple[IntArray, list[str]]] = {}
     if log.time is not None and log.dated:
-        local = local_seconds(log.time, log.zone)
+        local = local_seconds(log.time, log.timezone)
         days = (local[-1] - local[0]) / 86_400
         if days >= 2:
             groups["hour"] = hour_of(local), list(HOURS)

@@ -75,7 +75,7 @@ def events_of(log: Log, most: int = MOST, seed: int = 0) -> Events:
     row = members[:, each // 2]
     time = log.time
     if time is not None and log.dated:
-        time = local_seconds(time, log.zone)
+        time = local_seconds(time, log.timezone)
     return Events(
         n_arms=log.n_arms,
         arm=log.arm[row].astype(np.int64),

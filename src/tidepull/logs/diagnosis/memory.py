@@ -140,7 +140,7 @@ def worth_of(log: Log, memory: float | None, *, seed: int = 0) -> tuple[Worth, .
     if memory is not None:
         rules.append((f"the best arm of the last {memory:,.0f} decisions", nowhere, 1 - 1 / memory))
     if used.time is not None and used.dated:
-        part = np.floor(local_seconds(used.time, used.zone) / 10_800).astype(np.int64) % 8
+        part = np.floor(local_seconds(used.time, used.timezone) / 10_800).astype(np.int64) % 8
         name = "the best arm at this time of day so far (in parts of three hours)"
         rules.append((name, part, 1.0))
     results: list[Worth] = []

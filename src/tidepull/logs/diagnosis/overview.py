@@ -233,7 +233,7 @@ def hours_of(log: Log) -> HourTable | None:
     """The tables; None where times are no dates."""
     if log.time is None or not log.dated:
         return None
-    local = local_seconds(log.time, log.zone)
+    local = local_seconds(log.time, log.timezone)
     hour, weekday = hour_of(local), weekday_of(local)
     cell = weekday * 24 + hour
     decisions = np.bincount(cell, minlength=168)
@@ -260,7 +260,7 @@ def best_by_hour(log: Log) -> IntArray | None:
     dates."""
     if log.time is None or not log.dated:
         return None
-    local = local_seconds(log.time, log.zone)
+    local = local_seconds(log.time, log.timezone)
     cell = (weekday_of(local) >= 5) * 24 + hour_of(local)
     parts = sums_by(log.reward, cell * log.n_arms + log.arm, 48 * log.n_arms)
     by_hour = zip(*(part.reshape(48, -1) for part in parts), strict=True)

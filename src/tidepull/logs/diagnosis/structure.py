@@ -334,4 +334,4 @@ def when(log: Log, row: int) -> str:
     """When a row was: a date, a time, or its number."""
     if log.time is None:
         return f"decision {row + 1:,}"
-    return said(float(log.time[row]), log.zone) if log.dated else f"time {log.time[row]:g}"
+    return said(float(log.time[row]), log.timezone) if log.dated else f"time {log.time[row]:g}"
