@@ -105,8 +105,9 @@ class Blocks:
         if self.period:
             x[places["period"]] = harmonics(time / HOUR_SECONDS / self.period, PERIOD_WAVES)
         if self.crossed:
-            waves = seasons[[2 * DAY_WAVES, 0, 1]]  # the weekend, and one wave of the day
-            x[places["context x time"]] = np.outer(waves, z).ravel()
+            apart = x[places["context x time"]].reshape(3, -1)
+            apart[0] = seasons[2 * DAY_WAVES] * z  # the weekend
+            apart[1:] = seasons[:2, None] * z  # one wave of the day
         return x
 
 
