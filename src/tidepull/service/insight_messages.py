@@ -129,7 +129,7 @@ class Line(Struct, kw_only=True):
 
 
 class Change(Struct, kw_only=True):
-    """Something that changed, and when."""
+    """A change and its time."""
 
     at: float
     words: str
@@ -149,7 +149,7 @@ class HistoryShown(Struct, kw_only=True):
 
 
 class WaitingShown(Struct, kw_only=True):
-    """How rewards come. `delay_median` and `delay_late` (95%) are in seconds; `alarms` are
+    """Delays of rewards. `delay_median` and `delay_late` (95%) are in seconds; `alarms` are
     sentences."""
 
     decisions: int

@@ -196,7 +196,7 @@ class DecisionsMade(Struct, kw_only=True):
 
 
 class RewardBody(Strict):
-    """What a decision was worth. `key` names a reward that must count once, where rewards add
+    """Reward of a decision. `key` names a reward that must count once, where rewards add
     up. `also` has further outcomes by name, such as {"cost": 0.2}: not learnt, but compared."""
 
     id: DecisionId
@@ -212,7 +212,7 @@ class RewardBody(Strict):
 
 
 class RewardBatch(Strict):
-    """Rewards of many decisions; each is taken or refused for itself."""
+    """Rewards of many decisions; each is accepted or refused on its own."""
 
     rewards: Annotated[list[RewardBody], Meta(min_length=1)]
 
@@ -264,7 +264,7 @@ class AgentsShown(Struct, kw_only=True):
 
 
 class StateShown(Struct, kw_only=True):
-    """Where an agent stands. Times are seconds since 1970; `records` and `saved` count lines of its
+    """State of an agent. Times are seconds since 1970; `records` and `saved` count lines of its
     ledger."""
 
     name: str
@@ -313,7 +313,7 @@ class ArmChange(Strict):
 
 
 class ArmsShown(Struct, kw_only=True):
-    """All arms that ever were."""
+    """All arms, also retired ones."""
 
     arms: list[ArmShown]
 
@@ -345,13 +345,13 @@ class CompactBody(Strict):
 
 
 class Held(Struct, kw_only=True):
-    """Whether nothing is learnt now."""
+    """Whether learning is paused."""
 
     frozen: bool
 
 
 class Deleted(Struct, kw_only=True):
-    """The agent that is gone."""
+    """The deleted agent."""
 
     name: str
 

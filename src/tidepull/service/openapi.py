@@ -147,6 +147,7 @@ def _path(operation: Operation) -> list[dict[str, Any]]:
             {
                 "name": "eventId",
                 "in": "path",
+                "description": "Id of the event.",
                 "required": True,
                 "schema": event,
                 "example": "visit 17",
@@ -155,7 +156,26 @@ def _path(operation: Operation) -> list[dict[str, Any]]:
     if not operation.per_agent:
         return []
     schema = {"type": "string", "pattern": NAME}
-    return [{"name": "name", "in": "path", "required": True, "schema": schema, "example": "shop"}]
+    about = {"description": "Name of the agent.", "required": True}
+    return [{"name": "name", "in": "path", **about, "schema": schema, "example": "shop"}]
+
+
+_QUERY = {
+    "at": "Moment to report on. Default: now.",
+    "since": "Only decisions since this moment.",
+    "until": "Only decisions until this moment.",
+    "before": "Only decisions before this moment.",
+    "bins": "Number of intervals.",
+    "level": "Confidence level of the interval.",
+    "points": "Number of earlier moments at which the gain is given, too.",
+    "outcome": "A further outcome instead of the reward.",
+    "format": "Format of the file.",
+    "field": "Field of the context by whose values rewards are grouped.",
+    "limit": "Largest number of decisions.",
+    "id": "Id of the decision.",
+    "agent": "Agent that must be able to answer, too.",
+}
+"""What each parameter of a query means; all that are called alike mean the same."""
 
 
 def _query(operation: Operation) -> list[dict[str, Any]]:
@@ -169,9 +189,9 @@ def _query(operation: Operation) -> list[dict[str, Any]]:
         schema["anyOf"] = [part for part in schema.get("anyOf", []) if part != {"type": "null"}]
         if not schema["anyOf"]:
             del schema["anyOf"]
-        parameters.append(
-            {"name": name, "in": "query", "required": defaults[name].required, "schema": schema}
-        )
+        required = defaults[name].required
+        about = {"description": _QUERY[name], "required": required, "schema": schema}
+        parameters.append({"name": name, "in": "query", **about})
     return parameters
 
 

@@ -69,7 +69,7 @@ class RankResponse(Struct, kw_only=True, rename="camel"):
 
 
 class RewardRequest(Struct, kw_only=True):
-    """What an event was worth."""
+    """Reward of an event."""
 
     value: Annotated[float, Meta(ge=-1, le=1)]
 
@@ -265,7 +265,7 @@ def _rank(
     example={"value": 1.0},
 )
 async def personalizer_reward(call: Call) -> RawResponse:
-    """Personalizer: what an event was worth."""
+    """Personalizer: report the reward of an event."""
     hosted, event = await _existing(call)
     try:
         news = await hosted.durable(lambda agent: agent.reward_ahead(event, call.body.value))
@@ -288,7 +288,7 @@ async def personalizer_reward(call: Call) -> RawResponse:
     errors=ErrorResponse,
 )
 async def personalizer_activate(call: Call) -> RawResponse:
-    """Personalizer: an event whose activation was deferred was shown."""
+    """Personalizer: confirm that a deferred event was shown."""
     hosted, event = await _existing(call)
     with suppress(ExpiredError):  # too late has no effect
         await hosted.durable(lambda agent: agent.activate_ahead(event))

@@ -143,16 +143,16 @@ def test_client_may_use_any_event_id_that_personalizer_takes(client: Any) -> Non
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        (RankRequest(actions=[]), "at actions"),
-        (RankRequest(actions=[NEWS] * 51), "at actions"),
+        (RankRequest(actions=[]), "fit: actions"),
+        (RankRequest(actions=[NEWS] * 51), "fit: actions"),
         (RankRequest(actions=[NEWS, NEWS]), "same id"),
-        (RankRequest(actions=[RankableAction(id="", features=[{"a": 1}])]), "at actions[0].id"),
+        (RankRequest(actions=[RankableAction(id="", features=[{"a": 1}])]), "fit: actions[0].id"),
         (RankRequest(actions=[RankableAction(id="a", features=[{}])]), "at least one feature"),
         (RankRequest(actions=[NEWS], excluded_actions=["news"]), "excludedActions"),
-        (RankRequest(actions=[NEWS], context_features=["text"]), "at contextFeatures"),
+        (RankRequest(actions=[NEWS], context_features=["text"]), "fit: contextFeatures"),
         (RankRequest(actions=[NEWS], context_features=[{"": 1}]), "name that is empty"),
         (RankRequest(actions=[NEWS], context_features=[{"a": 1e300}]), "at most 1e+15"),
-        (RankRequest(actions=[NEWS], event_id=""), "at eventId"),
+        (RankRequest(actions=[NEWS], event_id=""), "fit: eventId"),
         (RankRequest(actions=[NEWS, SPORT, CHESS], event_id="known"), "another"),
     ],
 )

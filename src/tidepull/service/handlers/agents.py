@@ -132,7 +132,7 @@ async def list_agents(call: Call) -> AgentsShown:
 )
 @OPERATIONS.get("/v1/agents/{name}", Scope.READ, answer=StateShown, answer_example=_STATE)
 async def get_agent(call: Call) -> StateShown:
-    """Where an agent stands."""
+    """State of an agent: counts, settings, time of the last decision."""
     return await state_shown(await call.agent())
 
 
@@ -140,7 +140,7 @@ async def get_agent(call: Call) -> StateShown:
     "DELETE", "/v1/agents/{name}", Scope.ADMIN, answer=Deleted, answer_example={"name": "shop"}
 )
 async def delete_agent(call: Call) -> Deleted:
-    """Delete an agent and all it knows, for good."""
+    """Delete an agent and its ledger permanently."""
     await call.service.hosting.delete(call.name, forwarded=call.forwarded)
     return Deleted(name=call.name)
 
@@ -297,7 +297,7 @@ async def freeze(call: Call) -> Held:
     "/v1/agents/{name}/unfreeze", Scope.ADMIN, answer=Held, answer_example={"frozen": False}
 )
 async def unfreeze(call: Call) -> Held:
-    """Learn again."""
+    """Resume learning."""
     hosted = await call.agent()
     await hosted.change(ServedAgent.unfreeze)
     return Held(frozen=hosted.agent.frozen)
@@ -312,7 +312,7 @@ async def unfreeze(call: Call) -> Held:
     answer_example=_STATE,
 )
 async def rollback(call: Call) -> StateShown:
-    """Forget what was learnt since a moment or a decision."""
+    """Undo what was learnt since a moment or a decision."""
     body: RollbackBody = call.body
     hosted = await call.agent()
     await hosted.change(lambda agent: agent.rollback(body.to))

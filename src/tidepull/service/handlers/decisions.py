@@ -178,7 +178,7 @@ def _decision_shown(decision: Decision) -> DecisionMade:
     answer_example={"id": "17-5f0c2d1e", "duplicate": False},
 )
 async def reward(call: Call) -> RewardTaken:
-    """Say what a decision was worth: now, tomorrow, twice, or never."""
+    """Report the reward of a decision, now or later."""
     body: RewardBody = call.body
     hosted = await call.agent()
     news = await hosted.durable(lambda agent: _reward_ahead(agent, body, call.caller))
@@ -207,7 +207,7 @@ async def reward(call: Call) -> RewardTaken:
     },
 )
 async def rewards(call: Call) -> RewardsTaken:
-    """Many rewards at once; each is taken or refused for itself."""
+    """Report many rewards; each is accepted or refused on its own."""
     bodies: list[RewardBody] = call.body.rewards
     if len(bodies) > call.service.limits.batch:
         raise HttpError(

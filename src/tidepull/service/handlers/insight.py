@@ -160,7 +160,7 @@ _NORMAL = 1.96
     answer_example=_REPORT,
 )
 async def explain(call: Call) -> ReportShown:
-    """What it believes, or believed at a moment, in plain words."""
+    """Report in plain words, as of now or of an earlier moment."""
     report = await _asked(call, Insight.report)
     shown = {
         name: getattr(report, name)
@@ -223,7 +223,7 @@ async def history(call: Call) -> HistoryShown:
     "/v1/agents/{name}/waiting", Scope.READ, answer=WaitingShown, answer_example=_WAITING
 )
 async def waiting(call: Call) -> WaitingShown:
-    """How rewards come: pending, expired, how late, and whether they have stopped."""
+    """Delays of rewards: pending, expired, how late, and whether they have stopped."""
     hosted = await call.agent()
 
     def counted(insight: Insight) -> WaitingShown:
@@ -254,7 +254,7 @@ async def heatmap(call: Call) -> HeatmapShown:
     content_types=("application/jsonl", "text/csv", "application/vnd.apache.parquet"),
 )
 async def export(call: Call) -> RawResponse:
-    """Every decision with its context and chances, as a file."""
+    """Every decision with its context and probabilities, as a file."""
     query: ExportQuery = call.query
     hosted = await call.agent()
 

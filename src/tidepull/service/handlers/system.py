@@ -43,7 +43,7 @@ _CONTENT_TYPES = {
 
 @OPERATIONS.get("/healthz", None, answer=Health, answer_example={"status": "ok"})
 async def healthz(call: Call) -> Health:
-    """Whether the process lives."""
+    """Liveness of the process."""
     return Health(status=call.service.status)
 
 
@@ -62,7 +62,7 @@ class ReadyQuery(Struct, kw_only=True):
     answer_example={"status": "ok"},
 )
 async def readyz(call: Call) -> Health:
-    """Whether it should get requests: 503 says why not."""
+    """Readiness for requests; 503 says what is missing."""
     query: ReadyQuery = call.query
     why = call.service.obstacle
     if why is None and query.agent is not None:
@@ -172,7 +172,7 @@ def _speed(timing: Timing) -> Speed:
     content_types=("text/plain",),
 )
 async def metrics(call: Call) -> RawResponse:
-    """Numbers for Prometheus (a read token for all agents)."""
+    """Prometheus metrics; the token must have the scope `read` for all agents."""
     require(call.token, Scope.READ, None)
     service, text = call.service, call.service.metrics.text()
     if service.links is not None and not call.forwarded:
@@ -185,7 +185,7 @@ async def metrics(call: Call) -> RawResponse:
 
 @OPERATIONS.get("/v1/openapi.json", "any", answer=dict, answer_example={"openapi": "3.1.0"})
 async def openapi(_: Call) -> RawResponse:
-    """This description."""
+    """This OpenAPI document."""
     from tidepull.service.handlers import OPERATIONS
 
     return RawResponse(msgspec.json.encode(document(OPERATIONS)), b"application/json")
