@@ -106,6 +106,33 @@ def test_requests_that_arrive_one_after_the_other_share_one_commit(shop: House) 
     assert (value("tidepull_commit_seconds_count") or 0) - before == 1
 
 
+def test_decisions_of_one_turn_are_made_or_refused_each_for_itself(shop: House) -> None:
+    bodies: list[Any] = [
+        {"context": {"age": 1}, "id": "one"},
+        {"context": {"agee": 1}, "id": "bad"},
+        {"context": {"age": 2}, "id": "two"},
+        {"context": {"age": 1}, "id": "one"},
+        {"context": {"age": 3}, "arms": ["nobody"]},
+        {"context": {"age": 9}, "id": "one"},
+        {"context": {"agee": 1}, "id": "bad"},
+    ]
+
+    async def together() -> list[httpx.Response]:
+        path = "/v1/agents/shop/choose"
+        return await asyncio.gather(*(shop.asked("POST", path, body) for body in bodies))
+
+    value = shop.service.metrics.registry.get_sample_value
+    before = value("tidepull_commit_seconds_count") or 0
+    answers = shop.run(together())
+    assert (value("tidepull_commit_seconds_count") or 0) - before == 1
+    assert [one.status_code for one in answers] == [200, 422, 200, 200, 422, 409, 422]
+    assert answers[0].json() == answers[3].json() != answers[2].json()
+    assert [answers[n].json()["id"] for n in (0, 2)] == ["one", "two"]
+    assert "agee" in answers[1].json()["detail"]
+    again = shop.run(shop.asked("POST", "/v1/agents/shop/choose", bodies[2]))
+    assert again.json() == answers[2].json()
+
+
 def test_step_alone_waits_for_nobody_and_a_stream_of_steps_not_for_its_end(shop: House) -> None:
     choose(shop, 0)
     agent = shop.service.hosting._open["shop"]

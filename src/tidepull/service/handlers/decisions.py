@@ -69,7 +69,7 @@ async def choose(call: Call) -> DecisionMade:
     """Choose an arm. The decision is on disk before the answer leaves."""
     request = _request(call.body, _key(call), call.caller)
     hosted = await call.agent()
-    (decision,) = await hosted.durable(lambda agent: agent.choose_ahead([request]))
+    decision = await hosted.choose(request)
     call.service.metrics.decided(call.name)
     call.service.schedule_upkeep(hosted)
     return _decision_shown(decision)
