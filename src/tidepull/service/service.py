@@ -310,7 +310,9 @@ class Scrubber:
                 await asyncio.sleep(SCRUB_INTERVAL)
 
     async def look(self, hosted: HostedAgent) -> None:
-        """Check the next records of an agent."""
+        """Check the next records of an agent, unless it was closed meanwhile."""
+        if self._hosting.hosted(hosted.name) is not hosted:
+            return
         scrub = self._scrubs.setdefault(hosted, Scrub())
         try:
             count, damaged = await hosted.aside(lambda agent: agent.scrub(scrub, SCRUB_RECORDS))

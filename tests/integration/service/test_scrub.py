@@ -47,3 +47,21 @@ def test_damaged_record_shows_in_the_metrics_and_the_log(
         assert metric(house, "tidepull_damaged_records") == 0
     finally:
         house.close()
+
+
+def test_agent_that_was_closed_is_not_taken_for_damaged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    house = House(tmp_path)
+    try:
+        house.make()
+        hosting, metrics = house.service.hosting, house.service.metrics
+        hosted = hosting.hosted("shop")
+        assert hosted is not None
+        house.run(hosting.close_idle(-1.0))
+        assert not hosting.is_open("shop")
+        house.run(service.Scrubber(hosting, metrics).look(hosted))
+        assert "damaged" not in caplog.text
+        assert metric(house, "tidepull_damaged_records") == 0
+    finally:
+        house.close()
