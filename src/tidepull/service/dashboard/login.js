@@ -15,6 +15,7 @@ export function login(said, entered) {
     el("p", { role: "alert" }, said),
     el("label", { for: "token" }, "Access token"), field,
     el("button", { type: "submit" }, "Open the dashboard"),
-    el("p", { class: "note" }, "A token with the scope read is enough: tidepull token new --agent '*' --scope read. It is kept in this tab until you close it."));
+    el("p", { class: "note" }, "A token with the scope read is enough. It is kept in this tab until you close it."),
+    el("pre", { class: "note" }, "tidepull token new --agent '*' --scope read"));
   return { node: form, focus: () => field.focus() };
 }
