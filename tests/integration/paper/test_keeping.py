@@ -18,6 +18,7 @@ from tests.unit.reporting.filling import fill
 from tidepull.cli.app import app
 from tidepull.errors import WrongStoreError
 from tidepull.experiments.archive import read_archive
+from tidepull.experiments.grid import rung_number
 from tidepull.experiments.rows import load_rows
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite
@@ -32,7 +33,7 @@ from tidepull.paper.page import (
     results_blocks,
     write_page,
 )
-from tidepull.paper.reproduce import report_seeds
+from tidepull.paper.reproduce import paper_suite, report_seeds
 from tidepull.paper.studies import combined, keep, searches_of
 from tidepull.problems.datasets import WALL_FOLLOWING
 from tidepull.reporting.frames import Frame, archived_frame, load_frame
@@ -439,6 +440,15 @@ def test_the_committed_pages_are_what_the_kept_trials_give(tmp_path: Path) -> No
     assert {file.name for file in (ROOT / "docs" / "results").iterdir()} == {
         file.name for file in (tmp_path / "docs" / "results").iterdir()
     }
+
+
+def test_kept_trials_have_the_present_words_of_their_suites() -> None:
+    texts = read_archive(ROOT / "research" / "results" / "trials").texts
+    played = [name for name in texts if not rung_number(name)]
+    assert len(played) >= 10
+    for name in played:
+        own = paper_suite(name, trials=None, one_world=False).text
+        assert texts[name] == (own or find_suite(name).read_text()), name
 
 
 def test_one_command_writes_the_committed_pages_byte_for_byte(
