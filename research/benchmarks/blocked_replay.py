@@ -61,7 +61,7 @@ def follow(
     for m in slots:
         for i in range(start, stop):
             scores[i, m] = observe_one(
-                bank, m, window.t[i], window.notes[i], window.arm[i], window.x[i], window.y[i], binary,
+                bank, m, window.t[i], window.covariates[i], window.arm[i], window.x[i], window.y[i], binary,
                 tau, phi, v, z, U,
             )  # fmt: skip
 
@@ -88,9 +88,9 @@ def played(world: str, rounds: int) -> tuple[ModelBank, Window, bool]:
 def finish_counted(bank: ModelBank, window: Window, binary: bool) -> list[float]:
     """Seconds of each reward where everybody learns it when it comes."""
     spent, scores = [], np.empty(bank.size)
-    for t, notes, arm, x, y in zip(*window, strict=True):
+    for t, covariates, arm, x, y in zip(*window, strict=True):
         started = time.thread_time()
-        kernels.observe(bank.arrays, int(t), notes, int(arm), x, float(y), binary, scores)
+        kernels.observe(bank.arrays, int(t), covariates, int(arm), x, float(y), binary, scores)
         spent.append(time.thread_time() - started)
     return spent
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from tidepull.experiments.loop import run_trial
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import empty_state
 from tidepull.tide.models.family import Layout
 from tidepull.tide.models.linear import fourier
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import blank
 
 
 def bank_round(n: int, rounds: int) -> tuple[float, float]:
@@ -33,7 +33,7 @@ def bank_round(n: int, rounds: int) -> tuple[float, float]:
     rng = np.random.default_rng(0)
     X, spent = np.ones((8, 1)), np.empty(rounds)
     for t in range(-50, rounds):
-        moment, arm, y = blank(max(t, 0), 8), int(rng.integers(8)), float(rng.normal())
+        moment, arm, y = empty_state(max(t, 0), 8), int(rng.integers(8)), float(rng.normal())
         started = time.process_time_ns()
         bank.draw(int(rng.integers(n)), moment, X, False, rng)
         bank.observe(moment, arm, X[0], y, False)

@@ -24,7 +24,7 @@ from tidepull._internal.system import one_blas_thread
 from tidepull.policies import build_policy
 from tidepull.tide.models import kernels
 from tidepull.tide.models.bank import ModelBank
-from tidepull.tide.models.notes import columns
+from tidepull.tide.models.covariates import all_covariates
 from tidepull.tide.patterns import Patterns
 from tidepull.types import Event
 
@@ -72,11 +72,12 @@ def line(world: str, rounds: int) -> str:
     """The table's line of a world."""
     bank = grown(world, rounds)
     operations, touched = counted(bank)
-    scores, notes = np.empty(bank.size), np.zeros(len(columns()))
+    scores, covariates = np.empty(bank.size), np.zeros(len(all_covariates()))
     x, n_arms = np.full(bank.layout.context_dim, 0.1), bank.layout.n_arms
     arrays, t0 = bank.arrays, rounds
     kernel = fastest(
-        lambda i: kernels.observe(arrays, t0 + i, notes, i % n_arms, x, 0.1, False, scores), 2000
+        lambda i: kernels.observe(arrays, t0 + i, covariates, i % n_arms, x, 0.1, False, scores),
+        2000,
     )
     square = np.ones((512, 512))
     blas = 2 * 512**3 / fastest(lambda _: square @ square, 30)

@@ -29,7 +29,7 @@ DRAWS = 32
 PARTS = (
     ("_mixture", "picks", "choose: hypotheses by weight"),
     ("_bank", "draws", "choose: draws of the bank"),
-    ("", "_opened", "choose: context, notes, memories"),
+    ("", "_opened", "choose: context, covariates"),
     ("_bank", "score", "learn: the bank's kernel"),
     ("_network", "observe", "learn: the network (dozing: it only takes notes)"),
     ("_mixture", "reweigh", "learn: weights"),

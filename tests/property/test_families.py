@@ -13,13 +13,13 @@ from tests.property.quick import QUICK
 from tidepull.state import difference
 from tidepull.tide.models import kernels
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import RoundState, all_covariates, empty_state
 from tidepull.tide.models.families import describe
 from tidepull.tide.models.family import Layout
 from tidepull.tide.models.lagged import LAST_ARM, LAST_SUCCESS, last_event, last_success
 from tidepull.tide.models.linear import discounted, fourier, seasons, square, stationary
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import Moment, blank, columns
-from tidepull.tide.models.spec import ADDED_SINE, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
+from tidepull.tide.models.spec import ADDED_SINE, NO_CLOCK, NO_COVARIATE, SINE, SQUARE, Spec
 from tidepull.tide.models.turns import turns
 from tidepull.types import FloatArray
 
@@ -43,14 +43,14 @@ hypotheses: st.SearchStrategy[Spec] = st.one_of(
     st.builds(last_success, flags),
     st.builds(turns, flags),
 )
-any_column = st.sampled_from([NO_NOTE, *range(len(columns()))])
+any_column = st.sampled_from([NO_COVARIATE, *range(len(all_covariates()))])
 specs = st.builds(
     Spec,
     family=st.just("any"),
     shapes=st.tuples(*[st.sampled_from([NO_CLOCK, SINE, SQUARE, ADDED_SINE])] * 2),
     periods=st.tuples(periods, periods),
     offsets=st.tuples(offsets, offsets),
-    cell_by=st.sampled_from([NO_NOTE, LAST_ARM.index, LAST_SUCCESS.index]),
+    cell_by=st.sampled_from([NO_COVARIATE, LAST_ARM.index, LAST_SUCCESS.index]),
     times=any_column,
     beside=any_column,
     discount=discounts,
@@ -59,12 +59,12 @@ specs = st.builds(
 rounds = st.integers(0, 10_000)
 
 
-def moment(t: int, seed: int) -> Moment:
-    made = blank(t, N_ARMS)
+def moment(t: int, seed: int) -> RoundState:
+    made = empty_state(t, N_ARMS)
     rng = np.random.default_rng(seed)
-    made.notes[:] = rng.normal(size=len(columns()))
+    made.covariates[:] = rng.normal(size=len(all_covariates()))
     for column in (LAST_ARM, LAST_SUCCESS):
-        made.notes[column.index] = rng.integers(N_ARMS + 1)
+        made.covariates[column.index] = rng.integers(N_ARMS + 1)
     return made
 
 
@@ -74,9 +74,9 @@ def bank_of(spec: Spec) -> ModelBank:
     return bank
 
 
-def located(bank: ModelBank, now: Moment) -> tuple[int, FloatArray]:
+def located(bank: ModelBank, now: RoundState) -> tuple[int, FloatArray]:
     tau = np.full(kernels.MAX_WIDTH, np.nan)
-    cell, width = kernels.locate(bank.arrays, 0, now.t, now.notes, tau)
+    cell, width = kernels.locate(bank.arrays, 0, now.t, now.covariates, tau)
     return cell, tau[:width]
 
 
@@ -115,15 +115,15 @@ def test_kernel_locates_any_composition_as_its_definition_says(
             tau = np.append(tau, [math.cos(angle), math.sin(angle)])
         elif shape == SQUARE:
             cell, squares = 2 * cell + math.floor((t + offset) / period) % 2, squares + 1
-    if spec.cell_by != NO_NOTE:
-        cell = cell * (N_ARMS + 1) + int(now.notes[spec.cell_by])
-    if spec.times != NO_NOTE:
-        tau = np.kron(tau, [1.0, now.notes[spec.times]])
+    if spec.cell_by != NO_COVARIATE:
+        cell = cell * (N_ARMS + 1) + int(now.covariates[spec.cell_by])
+    if spec.times != NO_COVARIATE:
+        tau = np.kron(tau, [1.0, now.covariates[spec.times]])
     found_cell, found_tau = located(bank_of(spec), now)
     assert found_cell == cell
     np.testing.assert_allclose(found_tau, tau, atol=1e-9)
     assert len(tau) == spec.width
-    assert spec.cells(N_ARMS) == 2**squares * (1 if spec.cell_by == NO_NOTE else N_ARMS + 1)
+    assert spec.cells(N_ARMS) == 2**squares * (1 if spec.cell_by == NO_COVARIATE else N_ARMS + 1)
 
 
 @QUICK
@@ -133,11 +133,11 @@ def test_any_note_that_is_forgotten_silences_a_hypothesis_that_needs_it(
 ) -> None:
     now = moment(7, seed)
     bank = bank_of(spec)
-    for column in range(len(columns())):
-        notes = now.notes.copy()
-        notes[column] = np.nan
+    for column in range(len(all_covariates())):
+        covariates = now.covariates.copy()
+        covariates[column] = np.nan
         needed = column in (spec.cell_by, spec.times, spec.beside)
-        assert kernels.forgotten(bank.arrays, 0, notes) == needed
+        assert kernels.forgotten(bank.arrays, 0, covariates) == needed
 
 
 @QUICK

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.property.quick import QUICK
-from tidepull.tide.models.notes import blank, columns
-from tidepull.tide.pending import CAPACITY, UnfinishedRound, UnfinishedRounds
+from tidepull.tide.models.covariates import all_covariates, empty_state
+from tidepull.tide.pending import CAPACITY, PendingDecision, PendingDecisions
 from tidepull.tide.scale import RewardScale, Seen, Units, two_means_threshold
 from tidepull.tide.window import RecentRounds, one_by_one
 from tidepull.types import FloatArray
@@ -88,15 +88,15 @@ def test_threshold_is_the_best_of_all_cuts(values: list[float]) -> None:
 def test_trail_is_a_dictionary_of_unfinished_rounds(
     steps: list[tuple[bool, int]], save_at: int
 ) -> None:
-    trail, plain, t = UnfinishedRounds(), {}, 0  # type: tuple[UnfinishedRounds, dict[int, int], int]
+    trail, plain, t = PendingDecisions(), {}, 0  # type: tuple[PendingDecisions, dict[int, int], int]
     for i, (begins, which) in enumerate(steps):
         if i == save_at:
-            restored = UnfinishedRounds()
+            restored = PendingDecisions()
             restored.restore(trail.snapshot())
             trail = restored
         if begins:
             t += 1 + (CAPACITY // 3) * (which % 7 == 0)
-            trail.add(UnfinishedRound(blank(t, 2), i, which, np.array([float(t)])))
+            trail.add(PendingDecision(empty_state(t, 2), i, which, np.array([float(t)])))
             plain[t] = i
             oldest = min(plain)
             if oldest <= t - CAPACITY:
@@ -104,7 +104,7 @@ def test_trail_is_a_dictionary_of_unfinished_rounds(
         else:
             wanted = sorted(plain)[which % len(plain)] if plain and which % 3 else which
             taken = trail.take(wanted)
-            assert (None if taken is None else taken.came) == plain.pop(wanted, None)
+            assert (None if taken is None else taken.n_rewards_seen) == plain.pop(wanted, None)
         assert list(trail.seen()) == sorted(plain)
         assert len(trail) == len(plain)
 
@@ -117,8 +117,8 @@ def test_rounds_one_by_one_are_those_of_the_window_in_the_order_of_decisions(
     recent = RecentRounds(capacity, 1, 1, 0)
     for came, t in enumerate(order):
         recent.append(
-            t=3 * t, notes=np.zeros(len(columns())), came=came, arm=t % 2, raw=np.empty(0), x=np.ones(1),
-            reward=float(t), evidence=0.0, network=0.0,
+            t=3 * t, covariates=np.zeros(len(all_covariates())), n_rewards_seen=came, arm=t % 2, raw=np.empty(0),
+            x=np.ones(1), reward=float(t), evidence=0.0, network=0.0,
         )  # fmt: skip
     kept = order[-capacity:]
     rounds = one_by_one(recent.window(Units(0.0, 1.0, 0.5, False)))

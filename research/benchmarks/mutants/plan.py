@@ -57,11 +57,11 @@ TARGETS = (
         (
             "tide/models/turns.py",
             "tide/models/lagged.py",
-            "tide/models/notes.py",
+            "tide/models/covariates.py",
             "tide/jobs.py",
         ),
         (
-            "tests/unit/tide/models/test_memories.py",
+            "tests/unit/tide/models/test_covariates.py",
             "tests/unit/tide/models/test_families.py",
             "tests/unit/tide/models/test_turns.py",
         ),

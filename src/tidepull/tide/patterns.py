@@ -34,15 +34,15 @@ from tidepull.tide.jobs import Job, JobQueue, is_power_of_two, search_is_due
 from tidepull.tide.kinds import LATELY, OFTEN
 from tidepull.tide.mixture import Mixture
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import CovariateTracker, RoundState, empty_state, in_units
 from tidepull.tide.models.families import FAMILIES, build_filters, describe
 from tidepull.tide.models.family import Layout, Window
 from tidepull.tide.models.network import NetworkModel, too_many_arms
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import Memory, Moment, blank, in_units
 from tidepull.tide.models.weights import best_arms
 from tidepull.tide.outliers import OutlierFilter
 from tidepull.tide.parameters import TideParameters
-from tidepull.tide.pending import UnfinishedRound, UnfinishedRounds
+from tidepull.tide.pending import PendingDecision, PendingDecisions
 from tidepull.tide.rebuild import TRUSTED, rebuilding
 from tidepull.tide.scale import RewardScale
 from tidepull.tide.search import Slots, StructureSearch, pools
@@ -99,7 +99,7 @@ class _Begun(NamedTuple):
     """A round whose arm is not known yet: the best arm of each draw, of which the first `mixed` are
     the mixture's."""
 
-    noted: Moment
+    state: RoundState
     raw: FloatArray
     best: IntArray
     mixed: int
@@ -113,10 +113,10 @@ class Patterns:
         {
             "mixture.log_weights",  # of empty slots
             "scale.first",  # no reward yet
-            "memories.last event.reward",
-            "recent.notes",  # no last reward, or forgotten
+            "trackers.last event.reward",
+            "recent.covariates",  # no last reward, or forgotten
             "recent.network",  # asleep
-            "trail.notes",
+            "pending.covariates",
             *(f"{part}.{name}" for part in ("wild", "odd") for name in ("low", "high", "latest")),
         }
     )
@@ -180,14 +180,14 @@ class Patterns:
             self._contexts.raw_dim,
         )
         self._search = StructureSearch(self._bank, slots, self._mixture, self._recent)
-        self._memories: dict[str, Memory] = {}
+        self._trackers: dict[str, CovariateTracker] = {}
         for name in dict.fromkeys(pool.family for pool in kept):
-            memory = FAMILIES[name].memory
-            if memory is not None:
-                self._memories[name] = memory(shape.n_arms)
+            tracker = FAMILIES[name].tracker
+            if tracker is not None:
+                self._trackers[name] = tracker(shape.n_arms)
         self._network_slot = np.array([len(slots.family_of) - 1])  # where there is one
         self._history = WeightHistory(len(self.families))
-        self._pending = UnfinishedRounds()
+        self._pending = PendingDecisions()
         self._t = 0
         self._too_late = 0
         self._score = 0.0
@@ -208,18 +208,18 @@ class Patterns:
 
     def shares(self, context: Context, draws: int) -> FloatArray:
         """Begin a round: the share of draws in which each arm is best; `commit` ends it."""
-        raw, X, noted = self._opened(context)
+        raw, X, state = self._opened(context)
         trial = self._trial
         own = 0 if trial is None else trial.votes(draws, self._rng)
-        scores = self._draws(noted, X, draws - own)
+        scores = self._draws(state, X, draws - own)
         if trial is not None and own:
             binary = self._scale.units.binary
-            more = [trial.filter.draw(noted.t, X, binary, self._rng) for _ in range(own)]
+            more = [trial.filter.draw(state.t, X, binary, self._rng) for _ in range(own)]
             scores = np.concatenate([scores, more])
         self._available[:] = True if context.available is None else context.available
         best, shares = np.empty(draws, np.int64), np.empty(self._n_arms)
         best_arms(scores, self._available, best, shares)
-        self._begun_round = _Begun(noted, raw, best, draws - own)
+        self._begun_round = _Begun(state, raw, best, draws - own)
         return shares
 
     def commit(self, arm: int) -> None:
@@ -229,11 +229,11 @@ class Patterns:
         voters = np.flatnonzero(begun.best == arm)
         if trial is not None and len(voters):  # one of them decided; the mixture's draws come first
             who = int(voters[self._rng.integers(len(voters))])
-            trial.decided(begun.noted.t, OTHERS if who < begun.mixed else ITSELF)
-        self._decided(begun.noted, begun.raw, arm)
+            trial.decided(begun.state.t, OTHERS if who < begun.mixed else ITSELF)
+        self._decided(begun.state, begun.raw, arm)
         self._begun_round = None
 
-    def _opened(self, context: Context) -> tuple[FloatArray, FloatArray, Moment]:
+    def _opened(self, context: Context) -> tuple[FloatArray, FloatArray, RoundState]:
         """What is seen, its rows, and the moment of a round that begins."""
         raw = self._contexts.raw(context)
         if self._recent.count == 0 and self._contexts.shared:
@@ -254,33 +254,33 @@ class Patterns:
             return raw, looked.X
         return raw, self._contexts.rows(raw)
 
-    def _explore(self, noted: Moment) -> float:
-        return min(0.05, self.parameters.exploration / (noted.t + 1))
+    def _explore(self, state: RoundState) -> float:
+        return min(0.05, self.parameters.exploration / (state.t + 1))
 
-    def _draws(self, noted: Moment, X: FloatArray, count: int) -> FloatArray:
+    def _draws(self, state: RoundState, X: FloatArray, count: int) -> FloatArray:
         """So many draws of every arm's expected reward, one a row, each of a slot drawn by weight;
         with observations around the average of these and others, at least `_N_AVERAGED` slots."""
         rng, resting, size = self._rng, self._resting(), self._bank.size
-        now, binary = self._standard(noted), self._scale.units.binary
+        now, binary = self._standard(state), self._scale.units.binary
         extra = max(_N_AVERAGED - count, 0) if self._averages else 0
-        found, more = self._mixture.picks(rng, self._explore(noted), resting, count, extra)
+        found, more = self._mixture.picks(rng, self._explore(state), resting, count, extra)
         inside, about = {m: n for m, n in found.items() if m < size}, None
         if self._averages:
             slots = sorted({*inside, *(m for m in more if m < size)})
             about = {m: found.get(m, 0) + more.get(m, 0) for m in slots}
         drawn = [self._bank.draws(inside, now, X, binary, rng, about=about)] if inside else []
         drawn += [
-            self._drawn_beside(m - size, noted.t, X, binary)[None]
+            self._drawn_beside(m - size, state.t, X, binary)[None]
             for m, n in found.items()
             for _ in range(n if m >= size else 0)
         ]
         return np.concatenate([np.empty((0, self._n_arms)), *drawn])
 
-    def _decided(self, noted: Moment, raw: FloatArray, arm: int) -> int:
+    def _decided(self, state: RoundState, raw: FloatArray, arm: int) -> int:
         """The arm of the round that began is known."""
         self._pending.add(
-            UnfinishedRound(
-                noted, self._recent.count, arm, raw[arm if self._contexts.shared else 0]
+            PendingDecision(
+                state, self._recent.count, arm, raw[arm if self._contexts.shared else 0]
             )
         )
         if self._network is not None:
@@ -292,14 +292,16 @@ class Patterns:
         arm, reward, t = event.arm, event.reward, decided_round(event)
         raw, X = self._looked_at(event.context, t)
         known = self._known(t, arm, X)
-        if not self._wild.takes(arm, reward) or not self._is_expected(known.moment, arm, X, reward):
+        if not self._wild.takes(arm, reward) or not self._is_expected(known.state, arm, X, reward):
             return
         units, stale = self._scale.units, not self._scale.fits(reward)
         # With observations a reward that is neither 0 nor 1, or of neither kind, is a success, or
         # none, meanwhile.
         y, binary = self._scale.standardise(reward), units.binary and (self._of_kinds or not stale)
-        notes, x, scores = known.moment.row(arm), X[arm], np.empty(len(self._mixture.prior))
-        self._bank.score(t, in_units(notes, units.centre, units.spread), arm, x, y, binary, scores)
+        covariates, x, scores = known.state.row(arm), X[arm], np.empty(len(self._mixture.prior))
+        self._bank.score(
+            t, in_units(covariates, units.centre, units.spread), arm, x, y, binary, scores
+        )
         for i, filter in enumerate(self._filters, self._bank.size):
             scores[i] = filter.observe(t, arm, x, y, binary)
         by_network = math.nan
@@ -314,17 +316,17 @@ class Patterns:
         if self._trial is not None:
             self._trial.learn(t, arm, x, y, binary, others=gain, count=self._recent.count)
         self._recent.append(
-            t=t, notes=notes, came=known.came, arm=arm, x=x, reward=reward,
+            t=t, covariates=covariates, n_rewards_seen=known.n_rewards_seen, arm=arm, x=x, reward=reward,
             raw=raw[arm if self._contexts.shared else 0], evidence=before, network=by_network,
         )  # fmt: skip
         self._scale.add(0 if self._contexts.shared else arm, reward)
         success = reward > units.threshold
-        for memory in self._memories.values():
-            memory.add(t, arm, reward, success)
+        for tracker in self._trackers.values():
+            tracker.observe(t, arm, reward, success)
         self._seen = raw
         self._plan(self._tame() or stale)
 
-    def _is_expected(self, moment: Moment, arm: int, X: FloatArray, reward: float) -> bool:
+    def _is_expected(self, state: RoundState, arm: int, X: FloatArray, reward: float) -> bool:
         """Whether a reward is to be learnt beside what the leading model expected, without
         contexts; where none of the bank leads (as after a change), or half of all rewards are one
         number, each is."""
@@ -334,7 +336,7 @@ class Patterns:
         m = int(np.argmax(self._mixture.log_weights))
         if m >= self._bank.size or self._mixture.log_weights[m] <= _LEADS:
             return True
-        means, leverages = self._bank.outlook(m, self._standard(moment), X)
+        means, leverages = self._bank.outlook(m, self._standard(state), X)
         error = scale.standardise(reward) - float(means[arm])
         odd = error / math.sqrt(self._bank.noise(m) * (1 + float(leverages[arm])))
         return not math.isfinite(odd) or self._odd.takes(arm, odd)
@@ -422,7 +424,7 @@ class Patterns:
             "seen": self._seen.copy(),
             "agenda": agenda,
             "network": None if self._network is None else self._network.snapshot(),
-            "memories": {name: memory.snapshot() for name, memory in self._memories.items()},
+            "trackers": {name: tracker.snapshot() for name, tracker in self._trackers.items()},
             **{name: part.snapshot() for name, part in self._parts().items()},
         }
 
@@ -432,8 +434,8 @@ class Patterns:
             part.restore(state)
         for m in np.flatnonzero(self._bank.arrays.active):
             describe(self._bank.spec(int(m)))  # an unknown family is an error
-        for name, memory in self._memories.items():
-            memory.restore(snapshot["memories"][name])
+        for name, tracker in self._trackers.items():
+            tracker.restore(snapshot["trackers"][name])
         for filter, state in zip(self._filters, snapshot.get("filters", []), strict=True):
             filter.restore(state)
         if self._network is not None:
@@ -454,37 +456,37 @@ class Patterns:
             "recent": self._recent,
             "mixture": self._mixture,
             "history": self._history,
-            "trail": self._pending,
+            "pending": self._pending,
             **({"wild": self._wild} if self._wild.share else {}),
             **({"odd": self._odd} if self._odd.share else {}),
             **({"trial": self._trial} if self._trial is not None else {}),
         }
 
-    def _begin(self, X: FloatArray) -> Moment:
+    def _begin(self, X: FloatArray) -> RoundState:
         """A new round: what is known now, with rewards as they were paid."""
-        noted = blank(self._t, self._n_arms)
-        for memory in self._memories.values():
-            memory.look(noted)
+        state = empty_state(self._t, self._n_arms)
+        for tracker in self._trackers.values():
+            tracker.write(state)
         if self._network is not None:
             self._network.begin(self._t, self._narrow(X))
         self._t += 1
-        return noted
+        return state
 
-    def _known(self, t: int, arm: int, X: FloatArray) -> UnfinishedRound:
+    def _known(self, t: int, arm: int, X: FloatArray) -> PendingDecision:
         """What was known when round t was decided; an event that nobody chose is a round of its
         own."""
         known = self._pending.take(t)
         if known is None and t == self._t:
-            return UnfinishedRound(self._begin(X), self._recent.count, arm, np.empty(0))
+            return PendingDecision(self._begin(X), self._recent.count, arm, np.empty(0))
         if known is None:
             self._too_late += 1
-            forgotten = blank(t, self._n_arms)
-            forgotten.notes[:], forgotten.each[:] = np.nan, np.nan
-            return UnfinishedRound(forgotten, -1, arm, np.empty(0))
+            forgotten = empty_state(t, self._n_arms)
+            forgotten.covariates[:], forgotten.per_arm[:] = np.nan, np.nan
+            return PendingDecision(forgotten, -1, arm, np.empty(0))
         return known
 
-    def _standard(self, moment: Moment) -> Moment:
-        return moment.standardised(self._scale.units.centre, self._scale.units.spread)
+    def _standard(self, state: RoundState) -> RoundState:
+        return state.standardised(self._scale.units.centre, self._scale.units.spread)
 
     def _resting(self) -> IntArray:
         """Slots that cannot be asked now: the network's while it sleeps."""
@@ -579,13 +581,13 @@ class Patterns:
 
     def _rebuild(self) -> Job[None]:
         new = yield from rebuilding(
-            self._recent, self._scale, self._contexts, self._memories, self._bank, self._mixture,
+            self._recent, self._scale, self._contexts, self._trackers, self._bank, self._mixture,
             filters=self._filters, trial=self._trial, latest=self._seen, network=self._network is not None,
         )  # fmt: skip
         if new is None:
             self._jobs.put("rebuild", self._recent.count)
             return
-        self._scale.units, self._contexts, self._memories = new.units, new.contexts, new.memories
+        self._scale.units, self._contexts, self._trackers = new.units, new.contexts, new.trackers
         before = (
             self._bank.arrays
         )  # giving many pages back takes a while, which a later slice shall pay
@@ -596,7 +598,7 @@ class Patterns:
             self._jobs.put(
                 "rebuild", self._recent.count
             )  # one of neither kind came in the meantime
-        self._recent.adopt(new.notes, new.x, new.evidence, silence=new.silence)
+        self._recent.adopt(new.covariates, new.x, new.evidence, silence=new.silence)
         if self._network is not None:
             seen = {
                 t: self._narrow(self._contexts(raw[None])[0])

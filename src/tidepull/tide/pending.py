@@ -7,40 +7,40 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidepull.tide.models.notes import Moment
+from tidepull.tide.models.covariates import RoundState
 from tidepull.types import FloatArray, Snapshot
 
 CAPACITY = 8192
 """Rounds after which a decision without a reward is forgotten."""
 
 
-class UnfinishedRound(NamedTuple):
-    """A round that was decided: its moment (rewards as they were paid), how many rewards had come,
-    the arm that was chosen, and what was seen of that arm."""
+class PendingDecision(NamedTuple):
+    """A decided round without a reward: its state (rewards as they were paid), how many rewards had
+    arrived, the arm that was chosen, and the context of that arm."""
 
-    moment: Moment
-    came: int
+    state: RoundState
+    n_rewards_seen: int
     arm: int
     seen: FloatArray
 
 
-class UnfinishedRounds:
+class PendingDecisions:
     """Unfinished rounds, oldest first."""
 
     def __init__(self) -> None:
-        self._rounds: dict[int, UnfinishedRound] = {}
+        self._rounds: dict[int, PendingDecision] = {}
 
     def __len__(self) -> int:
         return len(self._rounds)
 
-    def add(self, known: UnfinishedRound) -> None:
+    def add(self, known: PendingDecision) -> None:
         """A round has been decided."""
-        self._rounds[known.moment.t] = known
+        self._rounds[known.state.t] = known
         oldest = next(iter(self._rounds))
-        if oldest <= known.moment.t - CAPACITY:
+        if oldest <= known.state.t - CAPACITY:
             del self._rounds[oldest]
 
-    def take(self, t: int) -> UnfinishedRound | None:
+    def take(self, t: int) -> PendingDecision | None:
         """Round t, which is finished now; None where it is forgotten."""
         return self._rounds.pop(t, None)
 
@@ -55,21 +55,25 @@ class UnfinishedRounds:
             return {"t": []}
         return {
             "t": list(self._rounds),
-            "came": [known.came for known in rounds],
+            "n_rewards_seen": [known.n_rewards_seen for known in rounds],
             "arm": [known.arm for known in rounds],
             "seen": np.array([known.seen for known in rounds]),
-            "notes": np.array([known.moment.notes for known in rounds]),
-            "each": np.array([known.moment.each for known in rounds]),
+            "covariates": np.array([known.state.covariates for known in rounds]),
+            "per_arm": np.array([known.state.per_arm for known in rounds]),
         }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         self._rounds = {}
         rows: list[Any] = [
-            snapshot[name] for name in ("came", "arm", "seen", "notes", "each") if snapshot["t"]
+            snapshot[name]
+            for name in ("n_rewards_seen", "arm", "seen", "covariates", "per_arm")
+            if snapshot["t"]
         ]
-        for t, came, arm, seen, notes, each in zip(snapshot["t"], *rows, strict=True):
-            moment = Moment(int(t), np.array(notes, float), np.array(each, float))
-            self._rounds[int(t)] = UnfinishedRound(
-                moment, int(came), int(arm), np.array(seen, float)
+        for t, n_rewards_seen, arm, seen, covariates, per_arm in zip(
+            snapshot["t"], *rows, strict=True
+        ):
+            state = RoundState(int(t), np.array(covariates, float), np.array(per_arm, float))
+            self._rounds[int(t)] = PendingDecision(
+                state, int(n_rewards_seen), int(arm), np.array(seen, float)
             )

@@ -20,8 +20,8 @@ from tidepull.tide.jobs import STEPS, Job, finish_counted, ranges
 from tidepull.tide.mixture import Mixture
 from tidepull.tide.models import pages
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import CovariateTracker, standardised
 from tidepull.tide.models.family import Filter, Window
-from tidepull.tide.models.notes import Memory, standardised
 from tidepull.tide.scale import RewardScale, Units
 from tidepull.tide.window import RecentRounds
 from tidepull.types import FloatArray
@@ -44,12 +44,12 @@ class Rebuilt(NamedTuple):
 
     units: Units
     contexts: ContextMap
-    memories: dict[str, Memory]
+    trackers: dict[str, CovariateTracker]
     bank: ModelBank
     filters: list[Filter]
     trial: GatedModel | None
     mixture: Mixture
-    notes: FloatArray
+    covariates: FloatArray
     x: FloatArray
     evidence: FloatArray
     silence: bool  # probabilities and densities that the network gave do not compare
@@ -59,7 +59,7 @@ def rebuilding(
     recent: RecentRounds,
     scale: RewardScale,
     contexts: ContextMap,
-    memories: dict[str, Memory],
+    trackers: dict[str, CovariateTracker],
     bank: ModelBank,
     mixture: Mixture,
     *,
@@ -79,10 +79,10 @@ def rebuilding(
         # were.
         contexts = contexts.fitted(np.concatenate([raw, latest]) if contexts.shared else raw)
         yield raw.size * min(contexts.dim, 64)
-    notes, memories = recent.notes(), copy.deepcopy(memories)
+    covariates, trackers = recent.covariates(), copy.deepcopy(trackers)
     past = recent.past(units.threshold)
-    for memory in memories.values():
-        yield from memory.rewrite(past, notes)
+    for tracker in trackers.values():
+        yield from tracker.recompute(past, covariates)
     ratio = old.spread / units.spread if recent.count > TRUSTED else None
     fresh, again = bank.fresh(ratio), mixture.twin()
     yield STEPS // 2
@@ -98,15 +98,15 @@ def rebuilding(
     while (lived := first + len(gains)) < recent.count:
         if lived < recent.start or (raw is not None and recent.raw is None):
             return None
-        noted = first + len(notes)
+        noted = first + len(covariates)
         if noted < recent.count:  # rewards that came in the meantime
             for t, arm, reward in recent.events(noted):
-                for memory in memories.values():
-                    memory.add(t, arm, reward, reward > units.threshold)
-            notes = np.concatenate([notes, recent.notes(noted)])
+                for tracker in trackers.values():
+                    tracker.observe(t, arm, reward, reward > units.threshold)
+            covariates = np.concatenate([covariates, recent.covariates(noted)])
         window = recent.window(units, lived)
         window = window._replace(
-            notes=standardised(notes[lived - first :], units.centre, units.spread)
+            covariates=standardised(covariates[lived - first :], units.centre, units.spread)
         )
         if raw is not None and recent.raw is not None:
             window = window._replace(x=contexts(recent.raw[lived:]))
@@ -142,7 +142,7 @@ def rebuilding(
     again.evidence = float(gains.sum())
     evidence = np.cumsum(gains) - gains
     return Rebuilt(
-        units, contexts, memories, fresh, anew, tried, again, notes, x, evidence, silence
+        units, contexts, trackers, fresh, anew, tried, again, covariates, x, evidence, silence
     )
 
 

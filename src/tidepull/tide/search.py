@@ -221,11 +221,11 @@ class StructureSearch(Stateful):
         prior[heir] = prior[elder] = prior[elder] / 2
         self.count += 1
 
-    def settle(self, pool: int, spec: Spec, *, blank: bool = True) -> int:
-        """Put a model into a spare slot, where it does not count yet; unless `blank`, it is
+    def settle(self, pool: int, spec: Spec, *, reset: bool = True) -> int:
+        """Put a model into a spare slot, where it does not count yet; unless `reset`, it is
         still to be reset."""
         cradle = next(m for m in self.slots.of[pool] if not self.bank.arrays.active[m])
-        self.bank.assign(cradle, spec, self._noise, blank=blank)
+        self.bank.assign(cradle, spec, self._noise, reset=reset)
         self.bank.arrays.active[cradle] = False
         return cradle
 
@@ -281,7 +281,7 @@ class StructureSearch(Stateful):
         spec = candidate.spec
         if self._is_known(i, spec, len(window.t)):
             return
-        cradle = self.settle(i, spec, blank=False)
+        cradle = self.settle(i, spec, reset=False)
         yield from bank.resetting(cradle)
         scores = yield from bank.replay(cradle, window, units.binary)
         likelihood = self._total(scores, upto - len(scores))

@@ -1,7 +1,7 @@
 """The latest finished rounds, kept so that models born later can live through them: memory
 bounded for ever.
 
-Rounds stand in the order in which their rewards came, which need not be the order of decisions.
+Rounds stand in the order in which their rewards n_rewards_seen, which need not be the order of decisions.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidepull.state import Stateful
+from tidepull.tide.models.covariates import Past, all_covariates, standardised
 from tidepull.tide.models.family import Rounds, Window
-from tidepull.tide.models.notes import Past, columns, standardised
 from tidepull.tide.scale import Seen, Units
 from tidepull.types import FloatArray, IntArray
 
@@ -24,7 +24,18 @@ class RecentRounds(Stateful):
     `raw_capacity` rewards (and a few more, for those that come while a new map is made): after that
     the map no longer changes."""
 
-    state = ("count", "t", "arm", "reward", "notes", "came", "x", "raw", "evidence", "network")
+    state = (
+        "count",
+        "t",
+        "arm",
+        "reward",
+        "covariates",
+        "n_rewards_seen",
+        "x",
+        "raw",
+        "evidence",
+        "network",
+    )
 
     def __init__(self, capacity: int, raw_capacity: int, context_dim: int, raw_dim: int) -> None:
         self.capacity, self.raw_capacity = capacity, raw_capacity
@@ -32,8 +43,8 @@ class RecentRounds(Stateful):
         self._t = np.zeros(capacity, np.int64)
         self._arm = np.zeros(capacity, np.int64)
         self._reward = np.zeros(capacity)
-        self._notes = np.zeros((capacity, len(columns())))
-        self._came = np.zeros(capacity, np.int64)
+        self._covariates = np.zeros((capacity, len(all_covariates())))
+        self._n_rewards_seen = np.zeros(capacity, np.int64)
         self._x = np.zeros((capacity, context_dim))
         self._raw = np.zeros((min(raw_capacity + _SPARE_RAW, capacity), raw_dim))
         self._evidence = np.zeros(capacity)
@@ -43,8 +54,8 @@ class RecentRounds(Stateful):
         self,
         *,
         t: int,
-        notes: FloatArray,
-        came: int,
+        covariates: FloatArray,
+        n_rewards_seen: int,
         arm: int,
         raw: FloatArray,
         x: FloatArray,
@@ -54,8 +65,13 @@ class RecentRounds(Stateful):
     ) -> None:
         """Take in a round; the oldest makes room."""
         i = self.count % self.capacity
-        self._t[i], self._arm[i], self._reward[i], self._notes[i] = t, arm, reward, notes
-        self._came[i], self._x[i], self._evidence[i], self._network[i] = came, x, evidence, network
+        self._t[i], self._arm[i], self._reward[i], self._covariates[i] = t, arm, reward, covariates
+        self._n_rewards_seen[i], self._x[i], self._evidence[i], self._network[i] = (
+            n_rewards_seen,
+            x,
+            evidence,
+            network,
+        )
         if self.count < len(self._raw):
             self._raw[self.count] = raw
         self.count += 1
@@ -65,7 +81,7 @@ class RecentRounds(Stateful):
 
     @property
     def start(self) -> int:
-        """How many rewards came before the oldest in the window."""
+        """How many rewards n_rewards_seen before the oldest in the window."""
         return self.count - len(self)
 
     @property
@@ -85,23 +101,23 @@ class RecentRounds(Stateful):
         return self._raw[: self.count] if self.count <= len(self._raw) else None
 
     def evidence_before(self, index: int) -> float:
-        """Log evidence of the whole mixture just before the n-th reward came."""
+        """Log evidence of the whole mixture just before the n-th reward n_rewards_seen."""
         return float(self._evidence[index % self.capacity])
 
     def past(self, threshold: float) -> Past:
-        """Arms and successes, for memories that live through them again."""
+        """Arms and successes, from which trackers recompute their covariates."""
         order, start = self._order(), self.start
         return Past(
             self._t[order],
             self._arm[order],
             self._reward[order] > threshold,
-            self._came[order] - start,
+            self._n_rewards_seen[order] - start,
             start == 0,
         )
 
-    def notes(self, since: int = 0) -> FloatArray:
-        """A copy of all notes of rounds whose rewards came since the n-th."""
-        return self._notes[self._order(since)]
+    def covariates(self, since: int = 0) -> FloatArray:
+        """Covariates of the rounds whose rewards arrived from the n-th on; a copy."""
+        return self._covariates[self._order(since)]
 
     def network(self, since: int = 0) -> FloatArray:
         """Log likelihood of each of these rewards under the network, in the units in which they
@@ -115,26 +131,26 @@ class RecentRounds(Stateful):
         return [(int(t), int(arm), float(reward)) for t, arm, reward in rows]
 
     def window(self, units: Units, since: int = 0) -> Window:
-        """The rounds whose rewards came since the n-th, as the kernels read them, in these
+        """The rounds whose rewards n_rewards_seen since the n-th, as the kernels read them, in these
         units."""
         order = self._order(since)
         return Window(
             t=self._t[order],
-            notes=standardised(self._notes[order], units.centre, units.spread),
+            covariates=standardised(self._covariates[order], units.centre, units.spread),
             arm=self._arm[order],
             x=self._x[order],
             y=units.standardised(self._reward[order]),
         )
 
     def adopt(
-        self, notes: FloatArray, x: FloatArray, evidence: FloatArray, *, silence: bool
+        self, covariates: FloatArray, x: FloatArray, evidence: FloatArray, *, silence: bool
     ) -> None:
-        """New notes, context vectors and evidence for all rounds in the window; `silence`: as if
+        """New covariates, context vectors and evidence for all rounds in the window; `silence`: as if
         the network had slept so far."""
         n = len(self)
         order = self._order()
-        self._notes[order], self._x[order], self._evidence[order] = (
-            notes[-n:],
+        self._covariates[order], self._x[order], self._evidence[order] = (
+            covariates[-n:],
             x[-n:],
             evidence[-n:],
         )

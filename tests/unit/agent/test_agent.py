@@ -309,7 +309,7 @@ def test_grown_tide_is_in_the_state_of_one_that_had_the_room_from_the_start() ->
         one._commands.state.learning.take()()["policy"]["state"]["patterns"]
         for one in (narrow, wide)
     )
-    for name in ("bank", "scale", "trail", "memories", "contexts"):
+    for name in ("bank", "scale", "pending", "trackers", "contexts"):
         assert difference(left[name], right[name], name) is None
 
 

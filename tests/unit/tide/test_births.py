@@ -14,11 +14,11 @@ import pytest
 from tidepull.tide.jobs import finish
 from tidepull.tide.mixture import Mixture
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import all_covariates, empty_state
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Candidate, Layout, growing
 from tidepull.tide.models.linear import fourier, square
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import blank, columns
 from tidepull.tide.models.spec import Spec
 from tidepull.tide.scale import Units
 from tidepull.tide.search import Slots, StructureSearch
@@ -51,10 +51,10 @@ class World:
         t, arm = self.recent.count, self.recent.count % 2
         before = self.mixture.evidence
         y = y * (1 - 2 * arm) + 0.3 * float(self.rng.normal())
-        self.mixture.reweigh(self.bank.observe(blank(t, 2), arm, np.ones(1), y, binary=False))
+        self.mixture.reweigh(self.bank.observe(empty_state(t, 2), arm, np.ones(1), y, binary=False))
         self.recent.append(
-            t=t, notes=np.zeros(len(columns())), came=t, arm=arm, raw=np.empty(0), x=np.ones(1), reward=y,
-            evidence=before, network=0.0,
+            t=t, covariates=np.zeros(len(all_covariates())), n_rewards_seen=t, arm=arm, raw=np.empty(0), x=np.ones(1),
+            reward=y, evidence=before, network=0.0,
         )  # fmt: skip
 
     def search(self, monkeypatch: pytest.MonkeyPatch, *candidates: Candidate) -> Any:
@@ -183,7 +183,7 @@ def test_waves_are_kin_when_period_and_phase_are_alike(monkeypatch: pytest.Monke
     births = StructureSearch(bank, slots, mixture, recent)
     for t in range(60):
         recent.append(
-            t=t, notes=np.zeros(len(columns())), came=t, arm=0, raw=np.empty(0), x=np.ones(1),
+            t=t, covariates=np.zeros(len(all_covariates())), n_rewards_seen=t, arm=0, raw=np.empty(0), x=np.ones(1),
             reward=1.0 if (t + 3) // 10 % 2 else -1.0, evidence=0.0, network=0.0,
         )  # fmt: skip
     for other, alike in (

@@ -14,12 +14,12 @@ from tidepull.tide.jobs import finish
 from tidepull.tide.mixture import Mixture
 from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.changes import RunFilter
+from tidepull.tide.models.covariates import all_covariates
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Layout
 from tidepull.tide.models.filters import Blocks
 from tidepull.tide.models.linear import stationary
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import columns
 from tidepull.tide.rebuild import rebuilding
 from tidepull.tide.scale import RewardScale
 from tidepull.tide.window import RecentRounds
@@ -159,8 +159,8 @@ def test_rebuild_weighs_filters_by_what_they_make_of_the_window_in_new_units() -
         scale.add(0, float(reward))
         recent.append(
             t=t,
-            notes=np.zeros(len(columns())),
-            came=t,
+            covariates=np.zeros(len(all_covariates())),
+            n_rewards_seen=t,
             arm=0,
             raw=np.empty(0),
             x=np.ones(1),

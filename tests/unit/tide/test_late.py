@@ -12,11 +12,11 @@ from tidepull.experiments.loop import run_trial
 from tidepull.policies import build_policy
 from tidepull.tide import pending
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import all_covariates, empty_state
 from tidepull.tide.models.family import Layout, Rounds, Window
 from tidepull.tide.models.lagged import LAST_ARM, LAST_REWARD
 from tidepull.tide.models.linear import discounted, fourier, stationary
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import blank, columns
 from tidepull.tide.models.scan import sine_evidence, square_evidence
 from tidepull.tide.models.spec import Spec
 from tidepull.tide.window import one_by_one
@@ -43,12 +43,12 @@ def test_reward_counts_from_the_round_of_its_decision_whenever_it_comes(
     decided = rng.permutation(30)
     arms, y = rng.integers(N_ARMS, size=30), rng.normal(size=30)
     for t in decided:
-        bank.observe(blank(int(t), N_ARMS), int(arms[t]), np.ones(1), float(y[t]), False)
-    means, leverages = bank.outlook(0, blank(now, N_ARMS), np.ones((N_ARMS, 1)))
-    _, phi = hypothesis.locate(blank(now, N_ARMS), N_ARMS)
+        bank.observe(empty_state(int(t), N_ARMS), int(arms[t]), np.ones(1), float(y[t]), False)
+    means, leverages = bank.outlook(0, empty_state(now, N_ARMS), np.ones((N_ARMS, 1)))
+    _, phi = hypothesis.locate(empty_state(now, N_ARMS), N_ARMS)
     for k in range(N_ARMS):
         mine = np.flatnonzero(arms == k)
-        Phi = np.array([hypothesis.locate(blank(int(t), N_ARMS), N_ARMS)[1] for t in mine])
+        Phi = np.array([hypothesis.locate(empty_state(int(t), N_ARMS), N_ARMS)[1] for t in mine])
         weight = spec.discount ** (now - mine)
         lam = ridge * np.eye(len(phi)) + (Phi * weight[:, None]).T @ Phi
         assert means[k] == pytest.approx(
@@ -64,9 +64,9 @@ def test_round_is_explained_by_what_was_known_when_it_was_decided() -> None:
     arms.append(policy.choose(Context()))
     policy.learn(Event(Context(), arms[1], 0.0, decided=1))
     policy.learn(Event(Context(), arms[2], 1.0, decided=2))
-    notes = policy.snapshot()["state"]["patterns"]["recent"]["notes"][:3]
-    np.testing.assert_array_equal(notes[:, LAST_ARM.index], [0, 0, 1 + arms[0]])
-    np.testing.assert_array_equal(notes[:, LAST_REWARD.index], [np.nan, np.nan, 1.0])
+    covariates = policy.snapshot()["state"]["patterns"]["recent"]["covariates"][:3]
+    np.testing.assert_array_equal(covariates[:, LAST_ARM.index], [0, 0, 1 + arms[0]])
+    np.testing.assert_array_equal(covariates[:, LAST_REWARD.index], [np.nan, np.nan, 1.0])
 
 
 def test_order_in_which_rewards_come_does_not_matter_to_what_only_time_explains() -> None:
@@ -87,7 +87,9 @@ def test_order_in_which_rewards_come_does_not_matter_to_what_only_time_explains(
         policy.choose(Context())
     for m in lasting[:40]:
         means = [
-            policy.inner._patterns._bank.outlook(m, blank(15, N_ARMS), np.ones((N_ARMS, 1)))[0]
+            policy.inner._patterns._bank.outlook(m, empty_state(15, N_ARMS), np.ones((N_ARMS, 1)))[
+                0
+            ]
             for policy in (first, second)
         ]
         np.testing.assert_allclose(means[0], means[1], atol=1e-9)
@@ -115,7 +117,7 @@ def test_reward_older_than_the_trail_is_learnt_by_what_needs_no_memory(
     policy.learn(Event(Context(), arms[2], 1.0, decided=2))
     assert policy.diagnostics()["too_late"] == 1
     state = policy.snapshot()["state"]["patterns"]
-    assert np.isnan(state["recent"]["notes"][0, LAST_ARM.index])
+    assert np.isnan(state["recent"]["covariates"][0, LAST_ARM.index])
     seats = [seat[0] for seat in state["bank"]["seats"] if seat]
     stationary, remembering = seats.index("stationary"), seats.index("last event")
     assert (
@@ -134,7 +136,7 @@ def test_trail_forgets_decisions_whose_reward_never_comes(monkeypatch: pytest.Mo
     policy = tide(without=["network"])
     for _ in range(100):
         policy.choose(Context())
-    assert policy.snapshot()["state"]["patterns"]["trail"]["t"] == list(range(84, 100))
+    assert policy.snapshot()["state"]["patterns"]["pending"]["t"] == list(range(84, 100))
 
 
 def test_scan_passes_over_rounds_without_a_reward() -> None:
@@ -143,7 +145,7 @@ def test_scan_passes_over_rounds_without_a_reward() -> None:
     rng = np.random.default_rng(5)
     t = rng.permutation(np.sort(rng.choice(120, 80, replace=False)) + 30)
     arm, y = rng.integers(N_ARMS, size=80), rng.normal(size=80)
-    window = Window(t, np.zeros((80, len(columns()))), arm, np.ones((80, 1)), y)
+    window = Window(t, np.zeros((80, len(all_covariates()))), arm, np.ones((80, 1)), y)
     rounds = one_by_one(window)
     assert rounds.t0 == t.min()
     assert (rounds.arm >= 0).sum() == 80
@@ -170,7 +172,7 @@ def test_scan_passes_over_rounds_without_a_reward() -> None:
 def test_window_without_gaps_is_scanned_as_it_is() -> None:
     t = np.arange(7, 12)
     window = Window(
-        t, np.zeros((5, len(columns()))), np.zeros(5, int), np.ones((5, 1)), np.arange(5.0)
+        t, np.zeros((5, len(all_covariates()))), np.zeros(5, int), np.ones((5, 1)), np.arange(5.0)
     )
     rounds = one_by_one(window)
     assert isinstance(rounds, Rounds)

@@ -13,7 +13,7 @@ from tidepull.problems import shape_of
 from tidepull.problems.arms import WildRewardsParameters, wild_rewards
 from tidepull.random import Streams
 from tidepull.tide import TideParameters
-from tidepull.tide.models.notes import Moment
+from tidepull.tide.models.covariates import RoundState
 from tidepull.tide.outliers import OutlierFilter, bounds
 from tidepull.tide.patterns import Patterns
 from tidepull.types import Context, Event, FloatArray, ProblemShape
@@ -292,14 +292,14 @@ def test_who_leads_is_told_of_last_rewards_in_its_own_units(
     tide = Patterns(TideParameters(without=("network",)), ProblemShape(2), Streams(2))
     outlook, asked = tide._bank.outlook, []
 
-    def noted(m: int, moment: Moment, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        asked.append(moment.notes)
+    def noted(m: int, moment: RoundState, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        asked.append(moment.covariates)
         return outlook(m, moment, X)
 
     monkeypatch.setattr(tide._bank, "outlook", noted)
     for t, noise in enumerate(ordinary(120)):
         tide.choose(Context())
-        wanted = tide._standard(tide._pending._rounds[t].moment).notes
+        wanted = tide._standard(tide._pending._rounds[t].state).covariates
         units, count = tide._scale.units, len(asked)
         tide.learn(Event(Context(), t % 2, 100 + 0.02 * noise + t % 2, decided=t))
         if len(asked) > count:

@@ -12,10 +12,10 @@ from tidepull.errors import SnapshotError
 from tidepull.tide.context import ContextMap
 from tidepull.tide.explain import Belief, Explanation, WeightHistory
 from tidepull.tide.mixture import Mixture
+from tidepull.tide.models.covariates import all_covariates, empty_state
 from tidepull.tide.models.family import Window
 from tidepull.tide.models.lagged import LAST_REWARD
-from tidepull.tide.models.notes import blank, columns
-from tidepull.tide.pending import CAPACITY, UnfinishedRound, UnfinishedRounds
+from tidepull.tide.pending import CAPACITY, PendingDecision, PendingDecisions
 from tidepull.tide.scale import RewardScale, Seen, Units, two_means_threshold
 from tidepull.tide.window import RecentRounds, one_by_one
 from tidepull.types import Context, FloatArray, ProblemShape
@@ -244,27 +244,27 @@ def test_threshold_is_half_way_between_the_means_of_the_best_two_groups(
     assert two_means_threshold(np.array(rewards)) == pytest.approx(threshold)
 
 
-def known(t: int, arm: int = 1) -> UnfinishedRound:
-    moment = blank(t, 3)
-    moment.notes[:] = t
-    return UnfinishedRound(moment, 2 * t, arm, np.array([float(t), 0.5]))
+def known(t: int, arm: int = 1) -> PendingDecision:
+    moment = empty_state(t, 3)
+    moment.covariates[:] = t
+    return PendingDecision(moment, 2 * t, arm, np.array([float(t), 0.5]))
 
 
 def test_trail_keeps_what_was_known_until_the_reward_comes() -> None:
-    trail = UnfinishedRounds()
+    trail = PendingDecisions()
     for t in (0, 1, 2):
         trail.add(known(t))
     assert len(trail) == 3
     taken = trail.take(1)
     assert taken is not None
-    assert (taken.moment.t, taken.came, taken.arm) == (1, 2, 1)
+    assert (taken.state.t, taken.n_rewards_seen, taken.arm) == (1, 2, 1)
     assert trail.take(1) is None
     assert list(trail.seen()) == [0, 2]
     np.testing.assert_array_equal(trail.seen()[2], [2.0, 0.5])
 
 
 def test_trail_forgets_the_oldest_round_when_it_is_full() -> None:
-    trail = UnfinishedRounds()
+    trail = PendingDecisions()
     for t in range(CAPACITY):
         trail.add(known(t))
     assert len(trail) == CAPACITY
@@ -275,7 +275,7 @@ def test_trail_forgets_the_oldest_round_when_it_is_full() -> None:
 
 
 def test_trail_goes_on_from_a_snapshot() -> None:
-    one, two = UnfinishedRounds(), UnfinishedRounds()
+    one, two = PendingDecisions(), PendingDecisions()
     two.restore(one.snapshot())
     assert len(two) == 0
     for t in (4, 9):
@@ -285,28 +285,28 @@ def test_trail_goes_on_from_a_snapshot() -> None:
         a, b = one.take(t), two.take(t)
         assert a is not None
         assert b is not None
-        assert (a.moment.t, a.came, a.arm) == (b.moment.t, b.came, b.arm)
-        np.testing.assert_array_equal(a.moment.notes, b.moment.notes)
-        np.testing.assert_array_equal(a.moment.each, b.moment.each)
+        assert (a.state.t, a.n_rewards_seen, a.arm) == (b.state.t, b.n_rewards_seen, b.arm)
+        np.testing.assert_array_equal(a.state.covariates, b.state.covariates)
+        np.testing.assert_array_equal(a.state.per_arm, b.state.per_arm)
         np.testing.assert_array_equal(a.seen, b.seen)
 
 
 def test_trail_refuses_a_snapshot_whose_parts_differ_in_length() -> None:
-    trail = UnfinishedRounds()
+    trail = PendingDecisions()
     for t in (4, 9):
         trail.add(known(t))
     with pytest.raises(ValueError, match="shorter"):
-        UnfinishedRounds().restore({**trail.snapshot(), "came": [8]})
+        PendingDecisions().restore({**trail.snapshot(), "n_rewards_seen": [8]})
 
 
 def recent(n: int, capacity: int = 4) -> RecentRounds:
     """Rounds whose every number follows from their place."""
     made = RecentRounds(capacity, 2, 2, 1)
     for i in range(n):
-        notes = np.full(len(columns()), float(i))
+        covariates = np.full(len(all_covariates()), float(i))
         made.append(
-            t=10 + i, notes=notes, came=i - 1, arm=i % 3, raw=np.array([i + 0.5]), x=np.array([1.0, i]),
-            reward=float(i * i), evidence=-float(i), network=-2.0 * i,
+            t=10 + i, covariates=covariates, n_rewards_seen=i - 1, arm=i % 3, raw=np.array([i + 0.5]),
+            x=np.array([1.0, i]), reward=float(i * i), evidence=-float(i), network=-2.0 * i,
         )  # fmt: skip
     return made
 
@@ -320,12 +320,12 @@ def test_window_keeps_the_latest_rounds_in_order() -> None:
     assert made.events(4) == [(14, 1, 16.0), (15, 2, 25.0)]
     assert made.events(0)[0] == (12, 2, 4.0)
     assert [made.evidence_before(i) for i in (2, 5)] == [-2.0, -5.0]
-    np.testing.assert_array_equal(made.notes(4)[:, 0], [4, 5])
+    np.testing.assert_array_equal(made.covariates(4)[:, 0], [4, 5])
     past = made.past(9.0)
     np.testing.assert_array_equal(past.t, [12, 13, 14, 15])
     np.testing.assert_array_equal(past.arm, [2, 0, 1, 2])
     np.testing.assert_array_equal(past.success, [False, False, True, True])
-    np.testing.assert_array_equal(past.known, [-1, 0, 1, 2])
+    np.testing.assert_array_equal(past.n_rewards_seen, [-1, 0, 1, 2])
     assert not past.whole
     assert recent(4).past(0.0).whole
 
@@ -335,7 +335,7 @@ def test_window_is_read_in_the_units_that_are_asked_for() -> None:
     np.testing.assert_array_equal(window.t, [13, 14, 15])
     np.testing.assert_array_equal(window.y, [2.0, 3.75, 6.0])
     np.testing.assert_array_equal(window.x[:, 1], [3, 4, 5])
-    np.testing.assert_array_equal(window.notes[:, LAST_REWARD.index], [0.5, 0.75, 1.0])
+    np.testing.assert_array_equal(window.covariates[:, LAST_REWARD.index], [0.5, 0.75, 1.0])
 
 
 def test_what_contexts_looked_like_is_kept_while_all_of_it_is() -> None:
@@ -349,21 +349,21 @@ def test_what_contexts_looked_like_is_kept_while_all_of_it_is() -> None:
             assert longer.raw is not None
             assert len(longer.raw) == 266
         longer.append(
-            t=i, notes=np.zeros(len(columns())), came=0, arm=0, raw=np.ones(1), x=np.ones(1), reward=0.0,
-            evidence=0.0, network=0.0,
+            t=i, covariates=np.zeros(len(all_covariates())), n_rewards_seen=0, arm=0, raw=np.ones(1), x=np.ones(1),
+            reward=0.0, evidence=0.0, network=0.0,
         )  # fmt: skip
     assert longer.raw is None
 
 
 def test_window_adopts_new_numbers_for_all_its_rounds() -> None:
     made = recent(6)
-    notes = np.arange(5.0)[:, None] + np.zeros(len(columns()))
-    made.adopt(notes, np.full((4, 2), 3.0), np.arange(4.0), silence=False)
-    np.testing.assert_array_equal(made.notes()[:, 0], [1, 2, 3, 4])
+    covariates = np.arange(5.0)[:, None] + np.zeros(len(all_covariates()))
+    made.adopt(covariates, np.full((4, 2), 3.0), np.arange(4.0), silence=False)
+    np.testing.assert_array_equal(made.covariates()[:, 0], [1, 2, 3, 4])
     assert [made.evidence_before(i) for i in (2, 3, 4, 5)] == [0, 1, 2, 3]
     np.testing.assert_array_equal(made.window(Units()).x, np.full((4, 2), 3.0))
     assert np.isfinite(made.network()).all()
-    made.adopt(notes, np.full((4, 2), 3.0), np.arange(4.0), silence=True)
+    made.adopt(covariates, np.full((4, 2), 3.0), np.arange(4.0), silence=True)
     assert np.isnan(made.network()).all()
 
 

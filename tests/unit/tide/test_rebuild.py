@@ -13,11 +13,11 @@ from tidepull.tide.context import ContextMap
 from tidepull.tide.jobs import finish
 from tidepull.tide.mixture import Mixture
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import CovariateTracker, all_covariates, standardised
 from tidepull.tide.models.family import Layout
-from tidepull.tide.models.lagged import LAST_SUCCESS, LastSuccessMemory, last_success
+from tidepull.tide.models.lagged import LAST_SUCCESS, LastSuccessTracker, last_success
 from tidepull.tide.models.linear import discounted
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import Memory, columns, standardised
 from tidepull.tide.rebuild import Rebuilt, rebuilding
 from tidepull.tide.scale import RewardScale, Units
 from tidepull.tide.window import RecentRounds
@@ -41,7 +41,7 @@ class World:
         self.scale = RewardScale(2)
         self.scale.units = units
         self.recent = RecentRounds(capacity, raw, 1, 0)
-        self.memories: dict[str, Memory] = {"last success": LastSuccessMemory(2)}
+        self.trackers: dict[str, CovariateTracker] = {"last success": LastSuccessTracker(2)}
         for reward in rewards:
             self.come(reward)
 
@@ -49,13 +49,13 @@ class World:
         i = self.recent.count
         self.scale.add(i % 2, reward)
         self.recent.append(
-            t=i, notes=np.zeros(len(columns())), came=i, arm=i % 2, raw=np.empty(0), x=np.ones(1),
-            reward=reward, evidence=0.0, network=-0.1 * (i % 5),
+            t=i, covariates=np.zeros(len(all_covariates())), n_rewards_seen=i, arm=i % 2, raw=np.empty(0),
+            x=np.ones(1), reward=reward, evidence=0.0, network=-0.1 * (i % 5),
         )  # fmt: skip
 
     def work(self) -> Any:
         return rebuilding(
-            self.recent, self.scale, ContextMap(ProblemShape(2)), self.memories, self.bank, self.mixture,
+            self.recent, self.scale, ContextMap(ProblemShape(2)), self.trackers, self.bank, self.mixture,
             latest=np.empty((1, 0)), network=True,
         )  # fmt: skip
 
@@ -65,12 +65,12 @@ class World:
         """Notes of successes, log weights, and the gain of every reward, from scratch; what was
         decided while the rebuild was under way keeps what was noted of it."""
         rewards, units = self.recent.rewards, new.units
-        notes, last = np.zeros((len(rewards), len(columns()))), 0
+        covariates, last = np.zeros((len(rewards), len(all_covariates()))), 0
         for i, reward in enumerate(rewards):
-            notes[i, LAST_SUCCESS.index] = last if i < decided_before else 0
+            covariates[i, LAST_SUCCESS.index] = last if i < decided_before else 0
             last = i % 2 + 1 if reward > units.threshold else last
         window = self.recent.window(units)._replace(
-            notes=standardised(notes, units.centre, units.spread)
+            covariates=standardised(covariates, units.centre, units.spread)
         )
         bank = ModelBank(Layout(2, 1, False), [[spec] for spec in SPECS], NoisePrior())
         scores = np.empty((len(rewards), 3))
@@ -82,12 +82,14 @@ class World:
         scores[:, 2] = told + (0.0 if units.binary else math.log(units.spread))
         mixture = Mixture(PRIOR.copy(), np.array([0, 1, 2]), ("a", "b", "c"), 1e-12)
         gains = [mixture.reweigh(row) for row in scores]
-        return notes, mixture.log_weights, np.array(gains)
+        return covariates, mixture.log_weights, np.array(gains)
 
 
 def check(world: World, new: Rebuilt, ridge: FloatArray, decided_before: int = 1000) -> None:
-    notes, log_weights, gains = world.expected(new, ridge, decided_before)
-    np.testing.assert_array_equal(new.notes[:, LAST_SUCCESS.index], notes[:, LAST_SUCCESS.index])
+    covariates, log_weights, gains = world.expected(new, ridge, decided_before)
+    np.testing.assert_array_equal(
+        new.covariates[:, LAST_SUCCESS.index], covariates[:, LAST_SUCCESS.index]
+    )
     np.testing.assert_allclose(new.mixture.log_weights, log_weights)
     np.testing.assert_allclose(new.evidence, np.cumsum(gains) - gains, atol=1e-9)
     assert new.mixture.evidence == pytest.approx(gains.sum())
@@ -112,7 +114,7 @@ def test_everybody_lives_again_in_the_new_units(n: int) -> None:
     assert world.mixture.log_weights == pytest.approx(np.log(PRIOR)), (
         "the mixture decides as before meanwhile"
     )
-    assert world.memories["last success"].snapshot() == {"arm": -1}
+    assert world.trackers["last success"].snapshot() == {"arm": -1}
 
 
 def test_rewards_that_come_meanwhile_are_lived_through_too() -> None:
@@ -135,7 +137,7 @@ def test_rewards_that_come_meanwhile_are_lived_through_too() -> None:
     last = [i % 2 for i, reward in enumerate(world.recent.rewards) if reward > new.units.threshold][
         -1
     ]
-    assert new.memories["last success"].snapshot() == {"arm": last}
+    assert new.trackers["last success"].snapshot() == {"arm": last}
 
 
 def test_network_is_silent_about_rewards_that_seemed_to_be_binary() -> None:
@@ -170,8 +172,8 @@ def test_new_map_is_made_of_all_that_was_seen() -> None:
     recent, scale = RecentRounds(64, 64, 2, 1), RewardScale(1)
     for i in range(4):
         recent.append(
-            t=i, notes=np.zeros(len(columns())), came=i, arm=0, raw=np.array([2.0]), x=np.array([1.0, 9.0]),
-            reward=float(i), evidence=0.0, network=0.0,
+            t=i, covariates=np.zeros(len(all_covariates())), n_rewards_seen=i, arm=0, raw=np.array([2.0]),
+            x=np.array([1.0, 9.0]), reward=float(i), evidence=0.0, network=0.0,
         )  # fmt: skip
         scale.add(0, float(i))
     bank = ModelBank(Layout(2, 2, True), [[discounted(0.9, True)]], NoisePrior())

@@ -39,14 +39,14 @@ def test_kernel_makes_draws_of_what_the_prior_says_of_every_slot(
     slots = np.flatnonzero(arrays.active)
     first, second = np.empty((len(slots), 3)), np.empty((len(slots), 3))
     kernels.prospects(
-        arrays, slots, now.t, now.notes, now.each, X, binary, prior.widths, first, second
+        arrays, slots, now.t, now.covariates, now.per_arm, X, binary, prior.widths, first, second
     )
     for m, one, other in zip(slots, first, second, strict=True):
         forgets = bool(arrays.discount[m] < 1)
         if binary and arrays.dim[m] == 1:
             won, lost = np.empty(3), np.empty(3)
             kernels._counts(
-                arrays, int(m), now.t, now.notes, won, lost, np.empty(kernels.MAX_WIDTH)
+                arrays, int(m), now.t, now.covariates, won, lost, np.empty(kernels.MAX_WIDTH)
             )
             expected = prior.beta(np.maximum(won, 0), np.maximum(lost, 0), forgets=forgets)
         else:

@@ -13,9 +13,9 @@ from tidepull.tide import TideParameters
 from tidepull.tide.jobs import search_is_due
 from tidepull.tide.mixture import Mixture
 from tidepull.tide.models.family import Layout
-from tidepull.tide.models.lagged import LastSuccessMemory
+from tidepull.tide.models.lagged import LastSuccessTracker
 from tidepull.tide.models.network import NetworkModel
-from tidepull.tide.models.turns import TurnsMemory
+from tidepull.tide.models.turns import TurnsTracker
 from tidepull.tide.patterns import Patterns
 from tidepull.tide.search import pools
 from tidepull.types import Context, Event, ProblemShape
@@ -58,9 +58,9 @@ def test_families_are_drawn_uniformly_as_rarely_as_the_parameter_says(
 
 
 def test_success_is_a_reward_above_the_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
-    for memory in (TurnsMemory, LastSuccessMemory):
+    for memory in (TurnsTracker, LastSuccessTracker):
         told: list[tuple[int, int, float, bool]] = []
-        add = memory.add
+        add = memory.observe
 
         def spied(
             self: Any,
@@ -74,7 +74,7 @@ def test_success_is_a_reward_above_the_threshold(monkeypatch: pytest.MonkeyPatch
             told.append((t, arm, reward, bool(success)))
             add(self, t, arm, reward, success)
 
-        monkeypatch.setattr(memory, "add", spied)
+        monkeypatch.setattr(memory, "observe", spied)
         arms = play(tide(without=("network",)), [1.0, 0.0, 1.0], upkeep=False)
         monkeypatch.undo()
         assert told == [(t, arms[t], r, r == 1.0) for t, r in enumerate((1.0, 0.0, 1.0))]

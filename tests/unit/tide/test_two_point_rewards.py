@@ -21,11 +21,11 @@ from tidepull.tide.models import kernels, particles
 from tidepull.tide.models.algebra import log_kind
 from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.calibration import BINS, KEPT, recalibrate
+from tidepull.tide.models.covariates import empty_state
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Filter, Layout
 from tidepull.tide.models.linear import stationary
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import blank
 from tidepull.tide.patterns import Patterns
 from tidepull.tide.scale import RewardScale, Seen, Units, two_means_threshold
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
@@ -209,7 +209,7 @@ def test_bank_scores_kinds_by_density_when_told_so(prior: NoisePrior) -> None:
         x = np.array([1.0, *rng.normal(size=2)])
         y = 1.0 if x[1] + 0.5 * rng.normal() > 0 else -1.0
         mean, leverage = float(x @ np.linalg.solve(lam, eta)), float(x @ np.linalg.solve(lam, x))
-        (score,) = bank.observe(blank(t, 1), 0, x, y, True)
+        (score,) = bank.observe(empty_state(t, 1), 0, x, y, True)
         if prior.by_density:
             p = chance_of_one(mean, a, b / a * (1 + leverage))
         else:

@@ -16,10 +16,10 @@ from tidepull.policies import build_policy
 from tidepull.tide import search
 from tidepull.tide.context import ContextMap
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import empty_state
 from tidepull.tide.models.family import Layout
 from tidepull.tide.models.linear import discounted, fourier, stationary
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import blank
 from tidepull.tide.models.spec import Spec
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
@@ -101,9 +101,9 @@ def test_who_believes_that_nothing_changes_sees_all_and_the_others_what_is_narro
     for t in range(60):
         X = rows_of(rng)
         x, y = X[t % ARMS], float(rng.normal())
-        scores = wide.observe(blank(t, ARMS), t % ARMS, x, y, False)
+        scores = wide.observe(empty_state(t, ARMS), t % ARMS, x, y, False)
         np.testing.assert_array_equal(
-            scores[1:], narrow.observe(blank(t, ARMS), t % ARMS, x[:NARROW], y, False)
+            scores[1:], narrow.observe(empty_state(t, ARMS), t % ARMS, x[:NARROW], y, False)
         )
         lam, eta = lam + np.outer(x[NARROW:], x[NARROW:]), eta + y * x[NARROW:]
     X = rows_of(rng)
@@ -121,7 +121,7 @@ def learnt(rng: np.random.Generator, prior: NoisePrior) -> tuple[ModelBank, Floa
     lam = float(bank.arrays.ridge[0]) * np.eye(WIDE)
     for t in range(30):
         X = rows_of(rng)
-        bank.observe(blank(t, ARMS), 0, X[0], 1.0, False)
+        bank.observe(empty_state(t, ARMS), 0, X[0], 1.0, False)
         lam += np.outer(X[0, NARROW:], X[0, NARROW:])
     return bank, lam
 
@@ -132,7 +132,7 @@ def test_draws_of_who_sees_all_vary_together_as_weights_do() -> None:
     X = rows_of(rng)
     X[1] = X[0]  # two arms that are alike are drawn alike
     F, a, b = X[:, NARROW:], float(bank.arrays.a[0]), float(bank.arrays.b[0])
-    drawn = bank.draws({0: 20_000}, blank(30, ARMS), X, False, rng)
+    drawn = bank.draws({0: 20_000}, empty_state(30, ARMS), X, False, rng)
     expected = b / (a - 1) * F @ np.linalg.solve(lam, F.T)
     np.testing.assert_allclose(np.cov(drawn.T), expected, atol=0.05 * expected.max())
     np.testing.assert_allclose(drawn[:, 0], drawn[:, 1], atol=1e-6)
@@ -140,7 +140,7 @@ def test_draws_of_who_sees_all_vary_together_as_weights_do() -> None:
 
 def test_many_draws_of_who_sees_all_are_those_of_one_after_the_other() -> None:
     bank, _ = learnt(np.random.default_rng(3), PRIOR)
-    X, moment = rows_of(np.random.default_rng(4)), blank(30, ARMS)
+    X, moment = rows_of(np.random.default_rng(4)), empty_state(30, ARMS)
     one, other = np.random.default_rng(5), np.random.default_rng(5)
     together = bank.draws({0: 3}, moment, X, False, one)
     np.testing.assert_array_equal(
@@ -152,7 +152,9 @@ def test_many_draws_of_who_sees_all_are_those_of_one_after_the_other() -> None:
 def test_draws_of_who_sees_all_are_finite_when_vectors_are_tiny_huge_or_alike(size: float) -> None:
     bank, _ = learnt(np.random.default_rng(3), PRIOR)
     X = np.full((ARMS, NARROW + WIDE), size)
-    assert np.isfinite(bank.draw(0, blank(30, ARMS), X, False, np.random.default_rng(6))).all()
+    assert np.isfinite(
+        bank.draw(0, empty_state(30, ARMS), X, False, np.random.default_rng(6))
+    ).all()
 
 
 @pytest.mark.parametrize(
@@ -212,4 +214,4 @@ def test_newborns_are_looked_for_in_what_is_narrow(monkeypatch: pytest.MonkeyPat
 def test_map_that_does_not_fit_is_refused() -> None:
     made = ContextMap(ProblemShape(2, arm_dim=70))
     with pytest.raises(SnapshotError, match="has the shape"):
-        made.restore({**made.snapshot(), "each": np.zeros(3)})
+        made.restore({**made.snapshot(), "per_arm": np.zeros(3)})

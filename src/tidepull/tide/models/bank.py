@@ -16,14 +16,14 @@ from tidepull.errors import SnapshotError
 from tidepull.tide.jobs import Job, finish, ranges
 from tidepull.tide.models import kernels, pages
 from tidepull.tide.models.calibration import BINS, KEPT
+from tidepull.tide.models.covariates import RoundState, all_covariates
 from tidepull.tide.models.draws import together
 from tidepull.tide.models.family import Layout, Window
 from tidepull.tide.models.held import Ready
 from tidepull.tide.models.kernels import Bank
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import Moment, columns
 from tidepull.tide.models.small import LARGEST
-from tidepull.tide.models.spec import ADDED_SINE, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
+from tidepull.tide.models.spec import ADDED_SINE, NO_CLOCK, NO_COVARIATE, SINE, SQUARE, Spec
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
 _STEPS_OF_A_ROUND = 30
@@ -67,10 +67,10 @@ class ModelBank:
             shapes=np.zeros((n, 2), np.int64),
             periods=np.ones((n, 2)),
             offsets=np.zeros((n, 2)),
-            cell_by=np.full(n, NO_NOTE),
+            cell_by=np.full(n, NO_COVARIATE),
             cells=np.ones(n, np.int64),
-            times=np.full(n, NO_NOTE),
-            beside=np.full(n, NO_NOTE),
+            times=np.full(n, NO_COVARIATE),
+            beside=np.full(n, NO_COVARIATE),
             discount=np.ones(n),
             contextual=np.zeros(n, bool),
             dim=np.ones(n, np.int64),
@@ -99,14 +99,14 @@ class ModelBank:
             ),
         )
 
-    def assign(self, m: int, spec: Spec, noise: float | None = None, *, blank: bool = True) -> None:
-        """Put a model that knows nothing yet, or just the noise, into slot m; unless `blank`,
+    def assign(self, m: int, spec: Spec, noise: float | None = None, *, reset: bool = True) -> None:
+        """Put a model that knows nothing yet, or just the noise, into slot m; unless `reset`,
         it is still to be reset."""
         self._seat(m, spec)
         self.arrays.active[m] = True
         noise = self.prior.b0 / self.prior.a0 if noise is None else noise
         self.arrays.ridge[m] = self._ridges(np.full(self.size, noise))[m]
-        if blank:
+        if reset:
             self.reset(m)
 
     def _seat(self, m: int, spec: Spec) -> None:
@@ -185,18 +185,18 @@ class ModelBank:
         return self.arrays.contextual & (not self.layout.shared)
 
     def observe(
-        self, moment: Moment, arm: int, x: FloatArray, y: float, binary: bool
+        self, state: RoundState, arm: int, x: FloatArray, y: float, binary: bool
     ) -> FloatArray:
         """Log likelihood of a standardised reward under every slot, each of which then learns
         it."""
         scores = np.empty(self.size)
-        self.score(moment.t, moment.row(arm), arm, x, y, binary, scores)
+        self.score(state.t, state.row(arm), arm, x, y, binary, scores)
         return scores
 
     def score(
         self,
         t: int,
-        notes: FloatArray,
+        covariates: FloatArray,
         arm: int,
         x: FloatArray,
         y: float,
@@ -204,7 +204,7 @@ class ModelBank:
         scores: FloatArray,
     ) -> None:
         """The same for a row of notes, into the first numbers of `scores`."""
-        kernels.observe_held(self._ready(self.arrays), t, notes, arm, x, y, binary, scores)
+        kernels.observe_held(self._ready(self.arrays), t, covariates, arm, x, y, binary, scores)
 
     def replay(self, m: int, window: Window, binary: bool, start: int = 0) -> Job[FloatArray]:
         """Slot m lives through a window of past rounds from row `start` on; log likelihoods round
@@ -246,14 +246,16 @@ class ModelBank:
         """Take over all that a twin learnt."""
         self._families, self._need, self.arrays = twin._families, twin._need, twin.arrays
 
-    def outlook(self, m: int, moment: Moment, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def outlook(self, m: int, state: RoundState, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean phi.mu and leverage phi' Lam^-1 phi of every arm (not for shared layouts)."""
         means, leverages = np.empty(self.layout.n_arms), np.empty(self.layout.n_arms)
-        kernels.outlook(self.arrays, m, moment.t, moment.notes, moment.each, X, means, leverages)
+        kernels.outlook(
+            self.arrays, m, state.t, state.covariates, state.per_arm, X, means, leverages
+        )
         return means, leverages
 
     def draw(
-        self, m: int, moment: Moment, X: FloatArray, binary: bool, rng: np.random.Generator
+        self, m: int, state: RoundState, X: FloatArray, binary: bool, rng: np.random.Generator
     ) -> FloatArray:
         """One posterior draw of every arm's expected reward under slot m.
 
@@ -263,7 +265,7 @@ class ModelBank:
         """
         if not self.layout.shared:
             draws: FloatArray = together(
-                self._ready, self.arrays, self._widths, {m: 1}, moment, X, binary, rng
+                self._ready, self.arrays, self._widths, {m: 1}, state, X, binary, rng
             )[0]
             return draws
         if self._sees_all(m):
@@ -274,12 +276,12 @@ class ModelBank:
         if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
             means, errors, leverages = (np.empty(len(X)) for _ in range(3))
             kernels.shared_outlook(
-                bank, m, moment.t, moment.notes, X, noise, means, errors, leverages
+                bank, m, state.t, state.covariates, X, noise, means, errors, leverages
             )
             return np.asarray(means + std * self.prior.bold(leverages) * errors)
         std *= self.prior.boldness if bank.contextual[m] else 1.0
         drawn = np.empty(len(X))
-        kernels.shared_draw(bank, m, moment.t, moment.notes, X, std * noise, drawn)
+        kernels.shared_draw(bank, m, state.t, state.covariates, X, std * noise, drawn)
         return drawn
 
     def _sees_all(self, m: int) -> bool:
@@ -314,7 +316,7 @@ class ModelBank:
     def draws(
         self,
         found: Mapping[int, int],
-        moment: Moment,
+        state: RoundState,
         X: FloatArray,
         binary: bool,
         rng: np.random.Generator,
@@ -329,10 +331,10 @@ class ModelBank:
                 if self._sees_all(m):
                     made += self._wide_draws(m, X, count, rng)
                 else:
-                    made += [self.draw(m, moment, X, binary, rng) for _ in range(count)]
+                    made += [self.draw(m, state, X, binary, rng) for _ in range(count)]
             return np.array(made)
         return together(
-            self._ready, self.arrays, self._widths, found, moment, X, binary, rng, about=about
+            self._ready, self.arrays, self._widths, found, state, X, binary, rng, about=about
         )
 
     def snapshot(self) -> Snapshot:
@@ -404,7 +406,7 @@ def _plain(spec: Spec) -> list[Any]:
 def _checked(seat: list[Any]) -> Spec:
     """A spec from JSON; codes that nobody declared are errors."""
     spec = Spec._make(tuple(part) if isinstance(part, list) else part for part in seat)
-    known = set(range(NO_NOTE, len(columns())))
+    known = set(range(NO_COVARIATE, len(all_covariates())))
     if not isinstance(spec.family, str) or not {spec.cell_by, spec.times, spec.beside} <= known:
         raise SnapshotError(f"the snapshot has a model of which nothing is known: {seat}")
     clocks = len(spec.shapes) == len(spec.periods) == len(spec.offsets) == 2

@@ -13,9 +13,9 @@ import numpy as np
 
 from tidepull._internal.kernels import kernel
 from tidepull.tide.models import kernels
+from tidepull.tide.models.covariates import RoundState
 from tidepull.tide.models.held import HeldArrays, Ready
 from tidepull.tide.models.kernels import Bank
-from tidepull.tide.models.notes import Moment
 from tidepull.types import FloatArray, IntArray
 
 
@@ -24,7 +24,7 @@ def together(
     bank: Bank,
     widths: FloatArray,
     found: Mapping[int, int],
-    moment: Moment,
+    state: RoundState,
     X: FloatArray,
     binary: bool,
     rng: np.random.Generator,
@@ -42,7 +42,7 @@ def together(
     weights = np.array([float(asked[m]) if averaged else 0.0 for m in asked])
     drawn = np.empty((sum(found.values()), len(X)))
     draw_held(
-        ready(bank), slots, counts, weights, moment.t, moment.notes, moment.each, X, binary,
+        ready(bank), slots, counts, weights, state.t, state.covariates, state.per_arm, X, binary,
         widths, rng, drawn,
     )  # fmt: skip
     return drawn
@@ -50,12 +50,12 @@ def together(
 
 def _draw_in_numpy(
     held: HeldArrays, slots: IntArray, counts: IntArray, weights: FloatArray, t: int,
-    notes: FloatArray, each: FloatArray, X: FloatArray, binary: bool, widths: FloatArray,
+    covariates: FloatArray, per_arm: FloatArray, X: FloatArray, binary: bool, widths: FloatArray,
     rng: np.random.Generator, drawn: FloatArray,
 ) -> None:  # fmt: skip
     bank, n_arms, row = held.arrays, len(X), 0
     first, second = np.empty((len(slots), n_arms)), np.empty((len(slots), n_arms))
-    kernels.prospects(bank, slots, t, notes, each, X, binary, widths, first, second)
+    kernels.prospects(bank, slots, t, covariates, per_arm, X, binary, widths, first, second)
     counted = (bank.dim[slots] == 1) & binary
     means = np.where(counted[:, None], 2 * first / (first + second) - 1, first)
     average = (weights[:, None] * means).sum(axis=0) / (weights.sum() or 1.0)
@@ -74,14 +74,14 @@ def _draw_in_numpy(
 @kernel(until_compiled=_draw_in_numpy, nogil=True)
 def draw_held(
     held: HeldArrays, slots: IntArray, counts: IntArray, weights: FloatArray, t: int,
-    notes: FloatArray, each: FloatArray, X: FloatArray, binary: bool, widths: FloatArray,
+    covariates: FloatArray, per_arm: FloatArray, X: FloatArray, binary: bool, widths: FloatArray,
     rng: np.random.Generator, drawn: FloatArray,
 ) -> None:  # fmt: skip
     """`together` of a bank that is held ready: `counts` draws (rows) of each slot, about the average
     of means by `weights` (all 0: each about its own mean)."""
     bank, n_arms, row = held.arrays, X.shape[0], 0
     first, second = np.empty((len(slots), n_arms)), np.empty((len(slots), n_arms))
-    kernels.prospects(bank, slots, t, notes, each, X, binary, widths, first, second)
+    kernels.prospects(bank, slots, t, covariates, per_arm, X, binary, widths, first, second)
     average, total = np.zeros(n_arms), 0.0
     for i in range(len(slots)):
         total += weights[i]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from tidepull.tide.jobs import Job
-from tidepull.tide.models.notes import Memory
+from tidepull.tide.models.covariates import CovariateTracker
 from tidepull.tide.models.spec import Spec
 from tidepull.types import FloatArray, IntArray, Snapshot
 
@@ -77,7 +77,7 @@ class Window(NamedTuple):
 
     t: IntArray  # the round of the decision
     # (n, columns) what was noted then, as it concerns the arm; NaN where that is forgotten
-    notes: FloatArray
+    covariates: FloatArray
     arm: IntArray
     x: FloatArray  # (n, q) the chosen arm's context vector
     y: FloatArray  # standardised reward
@@ -201,7 +201,7 @@ class Family:
     pools: Callable[[Layout, bool], list[Pool]] = lambda *_: []
     describe: Callable[[Spec], str] | None = None
     candidates: Callable[[Search], Candidates] | None = None
-    memory: Callable[[int], Memory] | None = None
+    tracker: Callable[[int], CovariateTracker] | None = None
     filters: Callable[[Layout, NoisePrior, int], list[Filter]] | None = None
     gated: Callable[[Layout, NoisePrior, int], list[Filter]] | None = None
 

@@ -82,7 +82,7 @@ class Bank(NamedTuple):
 
 
 @inlined
-def locate(bank: Bank, m: int, t: int, notes: FloatArray, tau: FloatArray) -> tuple[int, int]:
+def locate(bank: Bank, m: int, t: int, covariates: FloatArray, tau: FloatArray) -> tuple[int, int]:
     """Cell and width of model m in round t; fills tau. The reference is
     `Model.locate`."""
     cell, width = 0, 1
@@ -105,9 +105,9 @@ def locate(bank: Bank, m: int, t: int, notes: FloatArray, tau: FloatArray) -> tu
             tau[width], tau[width + 1] = math.cos(angle), math.sin(angle)
             width += 2
     if bank.cell_by[m] >= 0:
-        cell = bank.cells[m] * cell + int(notes[bank.cell_by[m]])
+        cell = bank.cells[m] * cell + int(covariates[bank.cell_by[m]])
     if bank.times[m] >= 0:
-        note = notes[bank.times[m]]
+        note = covariates[bank.times[m]]
         for i in range(width - 1, -1, -1):
             tau[2 * i + 1] = tau[i] * note
             tau[2 * i] = tau[i]
@@ -116,11 +116,11 @@ def locate(bank: Bank, m: int, t: int, notes: FloatArray, tau: FloatArray) -> tu
 
 
 @inlined
-def forgotten(bank: Bank, m: int, notes: FloatArray) -> bool:
+def forgotten(bank: Bank, m: int, covariates: FloatArray) -> bool:
     """Whether model m needs a note that is no longer there."""
     lost = False
     for column in (bank.cell_by[m], bank.times[m], bank.beside[m]):
-        lost |= column >= 0 and math.isnan(notes[column])
+        lost |= column >= 0 and math.isnan(covariates[column])
     return lost
 
 
@@ -223,7 +223,7 @@ def observe_one(
     bank: Bank,
     m: int,
     t: int,
-    notes: FloatArray,
+    covariates: FloatArray,
     arm: int,
     x: FloatArray,
     y: float,
@@ -237,14 +237,14 @@ def observe_one(
     """Log likelihood of the reward under model m before it learns from it; then it learns."""
     score: float
     d = bank.dim[m]
-    if forgotten(bank, m, notes):
+    if forgotten(bank, m, covariates):
         return math.nan
-    cell, width = locate(bank, m, t, notes, tau)
+    cell, width = locate(bank, m, t, covariates, tau)
     per_cell = int(bank.settings[BLOCKS])
     block = cell * per_cell + (arm if per_cell > 1 else 0)
     _spread(bank, m, tau, width, x, phi)
     if bank.beside[m] >= 0:
-        phi[d - 1] = notes[bank.beside[m]]
+        phi[d - 1] = covariates[bank.beside[m]]
     decay = _decay(bank, m, block, t)
     if bank.inverse[m]:
         mean, leverage = _weigh(bank, m, block, phi, v)
@@ -314,7 +314,7 @@ def _add_moments(
 def observe(
     bank: Bank,
     t: int,
-    notes: FloatArray,
+    covariates: FloatArray,
     arm: int,
     x: FloatArray,
     y: float,
@@ -335,7 +335,7 @@ def observe(
     )
     for m in range(bank.dim.shape[0]):
         if bank.active[m]:
-            scores[m] = observe_one(bank, m, t, notes, arm, x, y, binary, tau, phi, v, z, U)
+            scores[m] = observe_one(bank, m, t, covariates, arm, x, y, binary, tau, phi, v, z, U)
         else:
             scores[m] = -np.inf
 
@@ -344,7 +344,7 @@ def observe(
 def observe_held(
     held: HeldArrays,
     t: int,
-    notes: FloatArray,
+    covariates: FloatArray,
     arm: int,
     x: FloatArray,
     y: float,
@@ -352,7 +352,7 @@ def observe_held(
     scores: FloatArray,
 ) -> None:
     """`observe` of a bank that is held ready."""
-    observe(held.arrays, t, notes, arm, x, y, binary, scores)
+    observe(held.arrays, t, covariates, arm, x, y, binary, scores)
 
 
 @compiled
@@ -365,7 +365,7 @@ def replay(
     tau, phi, v, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty(d), np.empty((d, d))
     for i in range(start, stop):
         scores[i] = observe_one(
-            bank, m, window.t[i], window.notes[i], window.arm[i], window.x[i], window.y[i], binary,
+            bank, m, window.t[i], window.covariates[i], window.arm[i], window.x[i], window.y[i], binary,
             tau, phi, v, z, U,
         )  # fmt: skip
 
@@ -375,8 +375,8 @@ def _outlook(
     bank: Bank,
     m: int,
     t: int,
-    notes: FloatArray,
-    each: FloatArray,
+    covariates: FloatArray,
+    per_arm: FloatArray,
     X: FloatArray,
     means: FloatArray,
     leverages: FloatArray,
@@ -387,12 +387,12 @@ def _outlook(
 ) -> None:
     """Mean and leverage of every arm under model m, where arms have blocks of their own."""
     d = bank.dim[m]
-    cell, width = locate(bank, m, t, notes, tau)
+    cell, width = locate(bank, m, t, covariates, tau)
     n_arms = means.shape[0]
     for k in range(n_arms):
         _spread(bank, m, tau, width, X[k], phi)
         if bank.beside[m] >= 0:
-            phi[d - 1] = each[bank.beside[m], k]
+            phi[d - 1] = per_arm[bank.beside[m], k]
         block = cell * n_arms + k
         if bank.inverse[m]:
             means[k], leverages[k] = _weigh(bank, m, block, phi, z)
@@ -407,14 +407,14 @@ def _counts(
     bank: Bank,
     m: int,
     t: int,
-    notes: FloatArray,
+    covariates: FloatArray,
     successes: FloatArray,
     failures: FloatArray,
     tau: FloatArray,
 ) -> None:
     """Discounted successes and failures of every arm under a model of one feature (binary
     rewards)."""
-    cell, _ = locate(bank, m, t, notes, tau)
+    cell, _ = locate(bank, m, t, covariates, tau)
     n_arms = successes.shape[0]
     for k in range(n_arms):
         block = cell * n_arms + k
@@ -428,8 +428,8 @@ def outlook(
     bank: Bank,
     m: int,
     t: int,
-    notes: FloatArray,
-    each: FloatArray,
+    covariates: FloatArray,
+    per_arm: FloatArray,
     X: FloatArray,
     means: FloatArray,
     leverages: FloatArray,
@@ -437,7 +437,7 @@ def outlook(
     """`_outlook` of one model."""
     d = bank.dim[m]
     tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
-    _outlook(bank, m, t, notes, each, X, means, leverages, tau, phi, z, U)
+    _outlook(bank, m, t, covariates, per_arm, X, means, leverages, tau, phi, z, U)
 
 
 @inlined
@@ -488,8 +488,8 @@ def prospects(
     bank: Bank,
     slots: IntArray,
     t: int,
-    notes: FloatArray,
-    each: FloatArray,
+    covariates: FloatArray,
+    per_arm: FloatArray,
     X: FloatArray,
     binary: bool,
     widths: FloatArray,
@@ -510,10 +510,10 @@ def prospects(
         m = slots[i]
         forgets = bank.discount[m] < 1
         if binary and bank.dim[m] == 1:
-            _counts(bank, m, t, notes, first[i], second[i], tau)
+            _counts(bank, m, t, covariates, first[i], second[i], tau)
             _narrowed(first[i], second[i], widths[3], forgets, factors)
             continue
-        _outlook(bank, m, t, notes, each, X, first[i], second[i], tau, phi, z, U)
+        _outlook(bank, m, t, covariates, per_arm, X, first[i], second[i], tau, phi, z, U)
         if not bank.contextual[m]:
             _narrow(second[i], widths[3], forgets, factors)
         else:
@@ -527,8 +527,8 @@ def prospects_held(
     held: HeldArrays,
     slots: IntArray,
     t: int,
-    notes: FloatArray,
-    each: FloatArray,
+    covariates: FloatArray,
+    per_arm: FloatArray,
     X: FloatArray,
     binary: bool,
     widths: FloatArray,
@@ -536,7 +536,7 @@ def prospects_held(
     second: FloatArray,
 ) -> None:
     """`prospects` of a bank that is held ready."""
-    prospects(held.arrays, slots, t, notes, each, X, binary, widths, first, second)
+    prospects(held.arrays, slots, t, covariates, per_arm, X, binary, widths, first, second)
 
 
 @compiled
@@ -544,7 +544,7 @@ def shared_draw(
     bank: Bank,
     m: int,
     t: int,
-    notes: FloatArray,
+    covariates: FloatArray,
     X: FloatArray,
     noise: FloatArray,
     draws: FloatArray,
@@ -553,7 +553,7 @@ def shared_draw(
     block."""
     d = bank.dim[m]
     tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
-    cell, width = locate(bank, m, t, notes, tau)
+    cell, width = locate(bank, m, t, covariates, tau)
     if bank.inverse[m]:
         _draw_weights(bank, m, cell, noise, U, z)
         for i in range(d):
@@ -582,7 +582,7 @@ def shared_outlook(
     bank: Bank,
     m: int,
     t: int,
-    notes: FloatArray,
+    covariates: FloatArray,
     X: FloatArray,
     noise: FloatArray,
     means: FloatArray,
@@ -592,7 +592,7 @@ def shared_outlook(
     """The same draw taken apart: means phi_k . mu, errors phi_k . U^-1 noise, and leverages."""
     d = bank.dim[m]
     tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
-    cell, width = locate(bank, m, t, notes, tau)
+    cell, width = locate(bank, m, t, covariates, tau)
     if bank.inverse[m]:
         v = np.empty(d)
         _draw_weights(bank, m, cell, noise, U, z)

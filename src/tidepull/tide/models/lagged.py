@@ -13,14 +13,16 @@ import numpy as np
 
 from tidepull.state import Stateful
 from tidepull.tide.jobs import Job
+from tidepull.tide.models.covariates import Past, RoundState, declare_covariate
 from tidepull.tide.models.family import Family, Layout, Pool, fixed
-from tidepull.tide.models.notes import Moment, Past, column
 from tidepull.tide.models.spec import Spec
 from tidepull.types import FloatArray
 
-LAST_ARM = column("last arm", cells=lambda n_arms: n_arms + 1)  # 0: none yet, else 1 + the arm
-LAST_REWARD = column("last reward", reward=True)
-LAST_SUCCESS = column("last success", cells=lambda n_arms: n_arms + 1)  # as `LAST_ARM`
+LAST_ARM = declare_covariate(
+    "last arm", cells=lambda n_arms: n_arms + 1
+)  # 0: none yet, else 1 + the arm
+LAST_REWARD = declare_covariate("last reward", reward=True)
+LAST_SUCCESS = declare_covariate("last success", cells=lambda n_arms: n_arms + 1)  # as `LAST_ARM`
 
 
 def last_event(contextual: bool = False) -> Spec:
@@ -35,7 +37,7 @@ def last_success(contextual: bool = False) -> Spec:
     return Spec("last success", cell_by=LAST_SUCCESS.index, contextual=contextual)
 
 
-class LastEventMemory(Stateful):
+class LastEventTracker(Stateful):
     """The round whose reward came last."""
 
     state = ("arm", "reward")
@@ -43,20 +45,23 @@ class LastEventMemory(Stateful):
     def __init__(self, n_arms: int) -> None:
         self._arm, self._reward = -1, math.nan
 
-    def look(self, moment: Moment) -> None:
-        """Note its arm and its reward as it was paid."""
-        moment.notes[LAST_ARM.index], moment.notes[LAST_REWARD.index] = self._arm + 1, self._reward
+    def write(self, state: RoundState) -> None:
+        """Write its arm and its reward as it was paid."""
+        state.covariates[LAST_ARM.index], state.covariates[LAST_REWARD.index] = (
+            self._arm + 1,
+            self._reward,
+        )
 
-    def add(self, t: int, arm: int, reward: float, success: bool) -> None:
+    def observe(self, t: int, arm: int, reward: float, success: bool) -> None:
         """This one came last now."""
         self._arm, self._reward = arm, reward
 
-    def rewrite(self, past: Past, notes: FloatArray) -> Job[None]:
-        """Rewards are noted as they were paid: nothing to correct."""
+    def recompute(self, past: Past, covariates: FloatArray) -> Job[None]:
+        """Rewards are stored as they were paid: nothing to recompute."""
         yield from ()
 
 
-class LastSuccessMemory(Stateful):
+class LastSuccessTracker(Stateful):
     """The arm whose success came last."""
 
     state = ("arm",)
@@ -64,26 +69,26 @@ class LastSuccessMemory(Stateful):
     def __init__(self, n_arms: int) -> None:
         self._arm = -1
 
-    def look(self, moment: Moment) -> None:
-        """Note the arm."""
-        moment.notes[LAST_SUCCESS.index] = self._arm + 1
+    def write(self, state: RoundState) -> None:
+        """Write the arm."""
+        state.covariates[LAST_SUCCESS.index] = self._arm + 1
 
-    def add(self, t: int, arm: int, reward: float, success: bool) -> None:
+    def observe(self, t: int, arm: int, reward: float, success: bool) -> None:
         """A success is remembered until the next."""
         if success:
             self._arm = arm
 
-    def rewrite(self, past: Past, notes: FloatArray) -> Job[None]:
+    def recompute(self, past: Past, covariates: FloatArray) -> Job[None]:
         """Find again which arm had succeeded last, before each reward came."""
-        noted = notes[:, LAST_SUCCESS.index]
-        self._arm = -1 if past.whole or np.isnan(noted[0]) else int(noted[0]) - 1
+        column = covariates[:, LAST_SUCCESS.index]
+        self._arm = -1 if past.whole or np.isnan(column[0]) else int(column[0]) - 1
         after = np.empty(len(past.t) + 1)
         after[0] = self._arm + 1
         for i, (arm, success) in enumerate(zip(past.arm, past.success, strict=True)):
-            self.add(int(past.t[i]), int(arm), 0.0, bool(success))
+            self.observe(int(past.t[i]), int(arm), 0.0, bool(success))
             after[i + 1] = self._arm + 1
-        known = ~np.isnan(noted)
-        noted[known] = after[np.clip(past.known, 0, None)][known]
+        known = ~np.isnan(column)
+        column[known] = after[np.clip(past.n_rewards_seen, 0, None)][known]
         yield 200 * len(past.t)
 
 
@@ -103,7 +108,7 @@ LAST_EVENT = Family(
     colour="#cc79a7",
     pools=lambda layout, contextual: _pools(layout, last_event(contextual)),
     describe=lambda spec: _described("the last arm and reward decide", spec),
-    memory=LastEventMemory,
+    tracker=LastEventTracker,
 )
 LAST_SUCCESSES = Family(
     name="last success",
@@ -112,5 +117,5 @@ LAST_SUCCESSES = Family(
     colour="#997700",
     pools=lambda layout, contextual: _pools(layout, last_success(contextual)),
     describe=lambda spec: _described("the arm that paid last decides", spec),
-    memory=LastSuccessMemory,
+    tracker=LastSuccessTracker,
 )

@@ -20,10 +20,10 @@ from tidepull.encoders.recurrent import RecurrentEncoder
 from tidepull.errors import TrainingError
 from tidepull.tide.jobs import STEPS, Job
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import all_covariates, empty_state
 from tidepull.tide.models.family import Family, Layout, Window
 from tidepull.tide.models.linear import stationary
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import blank, columns
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
 FAMILY = Family(
@@ -77,7 +77,7 @@ class NetworkModel:
             NoisePrior(most_noise=2.0, boldness=1.0),
         )
         self._head.assign(0, stationary(contextual=True))
-        self._nothing = blank(0, n_arms)
+        self._nothing = empty_state(0, n_arms)
         self._codes = np.eye(0 if self._shared else n_arms)
         self._without = Context()
         self._open: _Open | None = None
@@ -136,7 +136,7 @@ class NetworkModel:
             return math.nan
         row = np.concatenate([features, X[arm] if self._shared else self._codes[arm]], dtype=float)
         score = np.empty(1)
-        self._head.score(0, self._nothing.notes, arm, row, y, binary, score)
+        self._head.score(0, self._nothing.covariates, arm, row, y, binary, score)
         return float(score[0])
 
     def training_is_due(self, count: int, weight: float) -> bool:
@@ -164,13 +164,13 @@ class NetworkModel:
         if self.trainings > 1:
             head.adapt_ridge(0, 1.0)
         head.reset(0)
-        came = -1
+        n_seen = -1
         while True:
-            window, upto = lessons(max(came, 0))
-            if upto == came:
+            window, upto = lessons(max(n_seen, 0))
+            if upto == n_seen:
                 break
             yield from head.replay(0, self._lesson(window), binary)
-            came = upto
+            n_seen = upto
         if self.trainings > 1:
             # The noise is that of one-step errors: residuals on what it trained on would flatter
             # it.
@@ -235,8 +235,8 @@ class NetworkModel:
         kept = np.isin(window.t, numbers)
         beside = window.x[kept] if self._shared else self._codes[window.arm[kept]]
         x = np.concatenate([features[place[kept]].astype(float), beside], axis=1)
-        notes = np.zeros((len(x), len(columns())))
-        return Window(window.t[kept], notes, window.arm[kept], x, window.y[kept])
+        covariates = np.zeros((len(x), len(all_covariates())))
+        return Window(window.t[kept], covariates, window.arm[kept], x, window.y[kept])
 
     def _context(self, X: FloatArray) -> Context:
         if not self._z:

@@ -23,7 +23,7 @@ import numpy as np
 
 from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.family import Window
-from tidepull.tide.models.spec import NO_CLOCK, NO_NOTE, SINE, Spec
+from tidepull.tide.models.spec import NO_CLOCK, NO_COVARIATE, SINE, Spec
 from tidepull.types import FloatArray
 
 _WINDOWS, _SURE = 4, 3.0
@@ -39,8 +39,8 @@ class Twin(NamedTuple):
 
 def keeps_time(spec: Spec) -> bool:
     """Whether it is one sine of the rounds that forgets nothing and sees no context."""
-    notes = (spec.cell_by, spec.times, spec.beside)
-    plain = not spec.contextual and spec.discount == 1 and set(notes) == {NO_NOTE}
+    covariates = (spec.cell_by, spec.times, spec.beside)
+    plain = not spec.contextual and spec.discount == 1 and set(covariates) == {NO_COVARIATE}
     return plain and spec.shapes == (SINE, NO_CLOCK)
 
 

@@ -10,12 +10,12 @@ import numpy as np
 from tidepull.state import Stateful
 from tidepull.tide.jobs import Job
 from tidepull.tide.models.algebra import compiled
+from tidepull.tide.models.covariates import Past, RoundState, declare_covariate
 from tidepull.tide.models.family import Family, Layout, Pool, fixed
-from tidepull.tide.models.notes import Moment, Past, column
 from tidepull.tide.models.spec import Spec
 from tidepull.types import FloatArray, IntArray, Snapshot
 
-BELIEF = column("belief in the arm's turn", each_arm=True)
+BELIEF = declare_covariate("belief in the arm's turn", per_arm=True)
 SCALE = 3.0
 """The prior standard deviation of a belief's weight is so many times that of another weight."""
 
@@ -183,7 +183,7 @@ def _take_in(
         beliefs[j] /= total
 
 
-class TurnsMemory(Stateful):
+class TurnsTracker(Stateful):
     """The filter in the order of decisions: a reward that comes after that of a later round tells
     the filter nothing (it speaks of a turn that may be over), and rounds without a reward yet are
     moves without news."""
@@ -194,36 +194,38 @@ class TurnsMemory(Stateful):
         self._filter = TurnFilter(n_arms)
         self._latest = -1
 
-    def look(self, moment: Moment) -> None:
-        """Note the belief in every arm, looking ahead over the rounds whose rewards have not
+    def write(self, state: RoundState) -> None:
+        """Write the belief in every arm, looking ahead over the rounds whose rewards have not
         come."""
-        moment.each[BELIEF.index] = SCALE * self._filter.ahead(moment.t - self._latest)
+        state.per_arm[BELIEF.index] = SCALE * self._filter.ahead(state.t - self._latest)
 
-    def add(self, t: int, arm: int, reward: float, success: bool) -> None:
+    def observe(self, t: int, arm: int, reward: float, success: bool) -> None:
         """Whose turn it was in round t."""
         if t > self._latest:
             self._filter.add(arm, success, t - self._latest)
             self._latest = t
 
-    def rewrite(self, past: Past, notes: FloatArray) -> Job[None]:
-        """Start anew, live through the past, and note the beliefs that would have been held."""
+    def recompute(self, past: Past, covariates: FloatArray) -> Job[None]:
+        """Recompute the beliefs that would have been held before each reward came."""
         self._filter.reset()
         self._latest = int(past.t.min()) - 1
-        noted = notes[:, BELIEF.index]
+        column = covariates[:, BELIEF.index]
         waiting = np.argsort(
-            past.known, kind="stable"
+            past.n_rewards_seen, kind="stable"
         )  # rows by how many rewards had come before them
         next_row = 0
-        for came in range(len(past.t) + 1):
-            while next_row < len(waiting) and past.known[waiting[next_row]] <= came:
+        for n_seen in range(len(past.t) + 1):
+            while next_row < len(waiting) and past.n_rewards_seen[waiting[next_row]] <= n_seen:
                 i = waiting[next_row]
-                if not np.isnan(noted[i]):
+                if not np.isnan(column[i]):
                     ahead = self._filter.ahead(int(past.t[i]) - self._latest)
-                    noted[i] = SCALE * ahead[past.arm[i]]
+                    column[i] = SCALE * ahead[past.arm[i]]
                 next_row += 1
             yield _STEPS_OF_A_ROUND
-            if came < len(past.t):
-                self.add(int(past.t[came]), int(past.arm[came]), 0.0, bool(past.success[came]))
+            if n_seen < len(past.t):
+                self.observe(
+                    int(past.t[n_seen]), int(past.arm[n_seen]), 0.0, bool(past.success[n_seen])
+                )
 
 
 def _pools(layout: Layout, contextual: bool) -> list[Pool]:
@@ -243,5 +245,5 @@ FAMILY = Family(
     colour="#6a3d9a",
     pools=_pools,
     describe=_describe,
-    memory=TurnsMemory,
+    tracker=TurnsTracker,
 )

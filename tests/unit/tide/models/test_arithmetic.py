@@ -14,12 +14,12 @@ from tidepull.errors import SnapshotError
 from tidepull.tide.jobs import finish
 from tidepull.tide.models import algebra, kernels
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import RoundState, empty_state
 from tidepull.tide.models.families import describe
 from tidepull.tide.models.family import Layout, Window
 from tidepull.tide.models.lagged import LAST_ARM, LAST_REWARD, last_event, last_success
 from tidepull.tide.models.linear import discounted, fourier, seasons, square, stationary
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import Moment, blank
 from tidepull.tide.models.spec import Spec
 from tidepull.tide.models.turns import BELIEF, turns
 from tidepull.tide.models.weights import reweigh
@@ -49,7 +49,7 @@ class Given:
 
 
 def dense(
-    hypothesis: Spec, bank: ModelBank, now: Moment, shared: bool, seen: list[Any]
+    hypothesis: Spec, bank: ModelBank, now: RoundState, shared: bool, seen: list[Any]
 ) -> list[tuple[Any, Any, Any]]:
     """phi, Lam and eta of every arm from the whole history."""
     spec, found = hypothesis, []
@@ -57,7 +57,7 @@ def dense(
         cell, tau = hypothesis.locate(now, N_ARMS)
         phi = np.kron(tau, X[k]) if spec.contextual else tau
         if spec.beside == BELIEF.index:
-            phi = np.append(phi, now.each[BELIEF.index, k])
+            phi = np.append(phi, now.per_arm[BELIEF.index, k])
         block = (cell, 0 if shared else k)
         lam, eta = float(bank.arrays.ridge[0]) * np.eye(len(phi)), np.zeros(len(phi))
         for t, where, p, y in seen:
@@ -71,7 +71,7 @@ def dense(
 
 def taught(
     hypothesis: Spec, shared: bool, order: list[int] | None = None
-) -> tuple[ModelBank, list[Any], Moment]:
+) -> tuple[ModelBank, list[Any], RoundState]:
     """A bank that learnt some rounds (in that order), and what it was taught."""
     bank, seen, given = make([hypothesis], shared), [], rounds(15, seed=2)
     for i in order or range(14):
@@ -80,7 +80,7 @@ def taught(
         cell, tau = hypothesis.locate(moment, N_ARMS)
         phi = np.kron(tau, x) if hypothesis.contextual else tau
         if hypothesis.beside == BELIEF.index:
-            phi = np.append(phi, moment.each[BELIEF.index, arm])
+            phi = np.append(phi, moment.per_arm[BELIEF.index, arm])
         seen.append((moment.t, (cell, 0 if shared else arm), phi, y))
     return bank, seen, given[14][0]
 
@@ -105,7 +105,7 @@ def test_shared_draw_moves_by_the_noise_as_the_posterior_is_wide(hypothesis: Spe
 
     def drawn(noise: FloatArray) -> FloatArray:
         draws = np.empty(N_ARMS)
-        kernels.shared_draw(bank.arrays, 0, now.t, now.notes, X, noise, draws)
+        kernels.shared_draw(bank.arrays, 0, now.t, now.covariates, X, noise, draws)
         return draws
 
     centre = drawn(np.zeros(d))
@@ -133,7 +133,7 @@ def test_shared_draws_are_as_wide_as_noise_and_boldness_say() -> None:
     normals, gamma = np.array([1.0, -2.0, 0.5, 0.25]), 2.5
     expected = np.empty(N_ARMS)
     std = 0.5 * math.sqrt(bank.arrays.b[0] / gamma)
-    kernels.shared_draw(bank.arrays, 0, now.t, now.notes, X, std * normals, expected)
+    kernels.shared_draw(bank.arrays, 0, now.t, now.covariates, X, std * normals, expected)
     rng: Any = Given(gamma, normals)
     np.testing.assert_allclose(bank.draw(0, now, X, False, rng), expected)
 
@@ -154,11 +154,11 @@ def test_counts_of_successes_and_failures_are_those_of_each_arm_and_phase() -> N
         ]
         expected = np.zeros((2, N_ARMS, 2))  # phase, arm, (won, lost)
         for t, (arm, y) in enumerate(played):
-            bank.observe(blank(t, N_ARMS), arm, np.ones(Q), y, binary=True)
+            bank.observe(empty_state(t, N_ARMS), arm, np.ones(Q), y, binary=True)
             expected[t // 2 % 2, arm, int(y < 0)] += g ** (9 - t)
         won, lost = np.empty(N_ARMS), np.empty(N_ARMS)
-        now = blank(9, N_ARMS)
-        kernels._counts(bank.arrays, 0, 9, now.notes, won, lost, np.empty(kernels.MAX_WIDTH))
+        now = empty_state(9, N_ARMS)
+        kernels._counts(bank.arrays, 0, 9, now.covariates, won, lost, np.empty(kernels.MAX_WIDTH))
         np.testing.assert_allclose(won, expected[0, :, 0])
         np.testing.assert_allclose(lost, expected[0, :, 1])
 
@@ -166,9 +166,9 @@ def test_counts_of_successes_and_failures_are_those_of_each_arm_and_phase() -> N
 def test_binary_draws_follow_the_counts() -> None:
     bank = make([stationary()])
     for t in range(40):
-        bank.observe(blank(t, N_ARMS), t % 2, np.ones(Q), 1.0 if t % 2 else -1.0, binary=True)
+        bank.observe(empty_state(t, N_ARMS), t % 2, np.ones(Q), 1.0 if t % 2 else -1.0, binary=True)
     rng = np.random.default_rng(0)
-    draws = np.array([bank.draw(0, blank(40, N_ARMS), X, True, rng) for _ in range(400)])
+    draws = np.array([bank.draw(0, empty_state(40, N_ARMS), X, True, rng) for _ in range(400)])
     np.testing.assert_allclose(0.5 * (1 + draws.mean(axis=0)), [1 / 22, 21 / 22, 0.5], atol=0.05)
     np.testing.assert_allclose(draws[:, 2].std(), 2 * math.sqrt(1 / 12), atol=0.06)
 
@@ -199,11 +199,13 @@ def test_hypothesis_says_and_learns_nothing_when_its_note_is_forgotten(
     hypothesis: Spec, column: int | None
 ) -> None:
     bank, _, now = taught(hypothesis, shared=False)
-    notes, each = now.notes.copy(), now.each.copy()
-    notes[slice(None) if column is None else column], each[:] = np.nan, np.nan
+    covariates, each = now.covariates.copy(), now.per_arm.copy()
+    covariates[slice(None) if column is None else column], each[:] = np.nan, np.nan
     before = bank.snapshot()
     assert math.isnan(
-        bank.observe(now._replace(notes=notes, each=each), 1, X[1], 0.5, binary=False)[0]
+        bank.observe(now._replace(covariates=covariates, per_arm=each), 1, X[1], 0.5, binary=False)[
+            0
+        ]
     )
     after = bank.snapshot()
     assert all(
@@ -214,7 +216,7 @@ def test_hypothesis_says_and_learns_nothing_when_its_note_is_forgotten(
 
 def test_hypothesis_that_asks_for_no_note_is_not_disturbed_by_forgotten_ones() -> None:
     bank, _, now = taught(fourier(6.0), shared=False)
-    now.notes[:], now.each[:] = np.nan, np.nan
+    now.covariates[:], now.per_arm[:] = np.nan, np.nan
     assert math.isfinite(bank.observe(now, 1, X[1], 0.5, binary=False)[0])
 
 
@@ -222,15 +224,15 @@ def test_two_arms_have_blocks_of_their_own() -> None:
     bank = ModelBank(Layout(2, 1, False), [[stationary()]], NoisePrior())
     bank.assign(0, stationary())
     for t in range(20):
-        bank.observe(blank(t, 2), t % 2, np.ones(1), 1.0 if t % 2 else -1.0, binary=False)
-    means, _ = bank.outlook(0, blank(20, 2), np.ones((2, 1)))
+        bank.observe(empty_state(t, 2), t % 2, np.ones(1), 1.0 if t % 2 else -1.0, binary=False)
+    means, _ = bank.outlook(0, empty_state(20, 2), np.ones((2, 1)))
     np.testing.assert_allclose(means, np.array([-10, 10]) / (10 + bank.arrays.ridge[0]))
 
 
 def test_empty_slots_score_nothing() -> None:
     bank = ModelBank(Layout(N_ARMS, Q, False), [[stationary()]] * 2, NoisePrior())
     bank.assign(1, stationary())
-    scores = bank.observe(blank(0, N_ARMS), 0, X[0], 0.5, binary=False)
+    scores = bank.observe(empty_state(0, N_ARMS), 0, X[0], 0.5, binary=False)
     assert scores[0] == -math.inf
     assert math.isfinite(scores[1])
 
@@ -300,7 +302,7 @@ def test_noise_is_learnt_with_the_memory_that_all_share() -> None:
         g = np.array([1.0, 0.5]) ** (t - last)
         n, s, last = g * n, g * s, t
         e, leverage = y - s / (ridge + n), 1 / (ridge + n)
-        bank.observe(blank(t, N_ARMS), 0, X[0], y, binary=False)
+        bank.observe(empty_state(t, N_ARMS), 0, X[0], y, binary=False)
         a = 0.9 * a + 0.1 + 0.5
         b = 0.9 * b + 0.1 * 0.1 + 0.5 * e**2 / (1 + leverage)
         n, s = n + 1, s + y
@@ -367,7 +369,7 @@ def test_window_is_lived_through_from_the_row_that_is_asked_for() -> None:
     hypothesis, given = fourier(6.0), rounds(30)
     window = Window(
         t=np.array([each[0].t for each in given]),
-        notes=np.array([each[0].row(each[1]) for each in given]),
+        covariates=np.array([each[0].row(each[1]) for each in given]),
         arm=np.array([each[1] for each in given]),
         x=np.array([each[2] for each in given]),
         y=np.array([each[3] for each in given]),

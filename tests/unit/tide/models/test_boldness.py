@@ -11,11 +11,11 @@ from scipy import stats
 
 from tidepull.tide.models import kernels
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import empty_state
 from tidepull.tide.models.family import Layout
 from tidepull.tide.models.filters import Blocks
 from tidepull.tide.models.linear import discounted, stationary
 from tidepull.tide.models.noise import NoisePrior, draw_scale, lasting_scale
-from tidepull.tide.models.notes import blank
 from tidepull.tide.models.spec import Spec
 from tidepull.types import FloatArray
 
@@ -35,7 +35,7 @@ def taught(hypothesis: Spec, *, shared: bool, boldest: float, plays: tuple[int, 
         for _ in range(count):
             x = np.concatenate([[1.0], rng.standard_normal(Q - 1) / 2])
             y = (-1.0 if arm == N_ARMS - 1 else 1.0) + 0.3 * rng.standard_normal()
-            bank.observe(blank(t, N_ARMS), arm, x, y, False)
+            bank.observe(empty_state(t, N_ARMS), arm, x, y, False)
             t += 1
     return bank
 
@@ -90,10 +90,10 @@ def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_th
     for arm, count in enumerate(plays):
         for _ in range(count):
             bank.observe(
-                blank(t, N_ARMS), arm, np.ones(1), arm + 0.3 * rng.standard_normal(), False
+                empty_state(t, N_ARMS), arm, np.ones(1), arm + 0.3 * rng.standard_normal(), False
             )
             t += 1
-    moment, X = blank(t, N_ARMS), np.ones((N_ARMS, 1))
+    moment, X = empty_state(t, N_ARMS), np.ones((N_ARMS, 1))
     draws = (
         bank.draws({0: 6000}, moment, X, False, rng)
         if together
@@ -140,9 +140,9 @@ def test_a_good_arm_with_bad_luck_is_asked_as_often_as_posterior_sampling_asks()
     bank.assign(0, spec)
     rewards = [(0, t % 5 < 2) for t in range(4000)] + [(1, t % 6 == 0) for t in range(36)]
     for t, (arm, success) in enumerate(rewards):
-        bank.observe(blank(t, 2), arm, np.ones(1), 1.0 if success else -1.0, True)
+        bank.observe(empty_state(t, 2), arm, np.ones(1), 1.0 if success else -1.0, True)
     draws = bank.draws(
-        {0: 200_000}, blank(5000, 2), np.ones((2, 1)), True, np.random.default_rng(1)
+        {0: 200_000}, empty_state(5000, 2), np.ones((2, 1)), True, np.random.default_rng(1)
     )
     asked = float(np.mean(draws[:, 1] > draws[:, 0]))
     assert asked == pytest.approx(stats.beta(1 + 6, 1 + 30).sf(0.4), rel=0.2)
@@ -183,20 +183,20 @@ def test_boldness_stays_between_its_bounds_whatever_is_known() -> None:
 )
 def test_shared_outlook_adds_up_to_the_shared_draw(hypothesis: Spec) -> None:
     bank = taught(hypothesis, shared=True, boldest=2.0, plays=(20, 5, 1))
-    moment, X = blank(26, N_ARMS), rows()
+    moment, X = empty_state(26, N_ARMS), rows()
     noise = np.random.default_rng(3).standard_normal(Q)
     draws, means, errors, leverages = (np.empty(N_ARMS) for _ in range(4))
-    kernels.shared_draw(bank.arrays, 0, moment.t, moment.notes, X, noise, draws)
+    kernels.shared_draw(bank.arrays, 0, moment.t, moment.covariates, X, noise, draws)
     kernels.shared_outlook(
-        bank.arrays, 0, moment.t, moment.notes, X, noise, means, errors, leverages
+        bank.arrays, 0, moment.t, moment.covariates, X, noise, means, errors, leverages
     )
     np.testing.assert_allclose(means + errors, draws, rtol=1e-12)
     silent, _, _, more = (np.empty(N_ARMS) for _ in range(4))
-    kernels.shared_draw(bank.arrays, 0, moment.t, moment.notes, X, np.zeros(Q), silent)
+    kernels.shared_draw(bank.arrays, 0, moment.t, moment.covariates, X, np.zeros(Q), silent)
     np.testing.assert_allclose(means, silent, rtol=1e-12)
     for i in range(Q):  # the leverage is the sum of squared errors of unit noises
         kernels.shared_outlook(
-            bank.arrays, 0, moment.t, moment.notes, X, np.eye(Q)[i], means, errors, more
+            bank.arrays, 0, moment.t, moment.covariates, X, np.eye(Q)[i], means, errors, more
         )
         leverages -= errors**2
     np.testing.assert_allclose(leverages, 0.0, atol=1e-12)
@@ -208,13 +208,13 @@ def test_draws_have_the_boldness_of_each_arm_when_one_is_hardly_known(shared: bo
     if shared:
         X[2, 1:] *= 40  # far from all that was played
     bank = taught(stationary(True), shared=shared, boldest=2.0, plays=(60, 60, 1))
-    rng, moment = np.random.default_rng(4), blank(121, N_ARMS)
+    rng, moment = np.random.default_rng(4), empty_state(121, N_ARMS)
     draws = np.array([bank.draw(0, moment, X, False, rng) for _ in range(6000)])
     leverages: FloatArray = np.empty(N_ARMS)
     if shared:
         means, errors = np.empty(N_ARMS), np.empty(N_ARMS)
         kernels.shared_outlook(
-            bank.arrays, 0, moment.t, moment.notes, X, np.zeros(Q), means, errors, leverages
+            bank.arrays, 0, moment.t, moment.covariates, X, np.zeros(Q), means, errors, leverages
         )
     else:
         _, leverages = bank.outlook(0, moment, X)
@@ -226,7 +226,7 @@ def test_draws_have_the_boldness_of_each_arm_when_one_is_hardly_known(shared: bo
 
 
 def test_arm_that_disappointed_once_is_tried_again_when_draws_may_be_bold() -> None:
-    moment, X = blank(81, N_ARMS), rows()
+    moment, X = empty_state(81, N_ARMS), rows()
 
     def chances(boldest: float) -> float:
         bank = taught(stationary(True), shared=False, boldest=boldest, plays=(40, 40, 1))

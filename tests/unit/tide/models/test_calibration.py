@@ -10,10 +10,10 @@ from scipy import stats
 
 from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.calibration import BINS, KEPT, recalibrate
+from tidepull.tide.models.covariates import empty_state
 from tidepull.tide.models.family import Layout
 from tidepull.tide.models.linear import stationary
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import blank
 
 
 class Plain:
@@ -96,7 +96,7 @@ def test_bank_puts_predictions_right_and_begins_anew_when_reset() -> None:
         z = float(rng.normal())
         y = math.copysign(1.0, z) + 0.1 * float(rng.normal())  # a step, which no line describes
         for i, bank in enumerate(banks):
-            totals[i] += float(bank.observe(blank(t, 2), 0, np.array([1.0, z]), y, False)[0])
+            totals[i] += float(bank.observe(empty_state(t, 2), 0, np.array([1.0, z]), y, False)[0])
     assert totals[1] > totals[0] + 20
     np.testing.assert_array_equal(banks[0].arrays.mat, banks[1].arrays.mat)
     saved = banks[1].snapshot()

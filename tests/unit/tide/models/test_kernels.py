@@ -13,6 +13,7 @@ from tidepull._internal.kernels import kernel
 from tidepull.tide.jobs import finish
 from tidepull.tide.models import kernels
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import RoundState, empty_state
 from tidepull.tide.models.families import describe
 from tidepull.tide.models.family import Layout, Window
 from tidepull.tide.models.kernels import Bank
@@ -25,7 +26,6 @@ from tidepull.tide.models.lagged import (
 )
 from tidepull.tide.models.linear import discounted, fourier, seasons, square, stationary
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import Moment, blank
 from tidepull.tide.models.spec import Spec
 from tidepull.tide.models.turns import BELIEF, SCALE, turns
 from tidepull.tide.models.weights import reweigh
@@ -62,16 +62,19 @@ def make(hypotheses: list[Spec], shared: bool = False, **settings: Any) -> Model
     return bank
 
 
-def rounds(n: int, seed: int = 0) -> list[tuple[Moment, int, FloatArray, float]]:
+def rounds(n: int, seed: int = 0) -> list[tuple[RoundState, int, FloatArray, float]]:
     rng = np.random.default_rng(seed)
     made = []
     last_arm, last_reward, last_success = -1, 0.0, -1
     for t in range(n):
         arm, y = int(rng.integers(N_ARMS)), float(rng.normal())
-        moment = blank(t, N_ARMS)
-        moment.notes[LAST_ARM.index], moment.notes[LAST_REWARD.index] = last_arm + 1, last_reward
-        moment.notes[LAST_SUCCESS.index] = last_success + 1
-        moment.each[BELIEF.index] = SCALE * rng.dirichlet(np.ones(N_ARMS))
+        moment = empty_state(t, N_ARMS)
+        moment.covariates[LAST_ARM.index], moment.covariates[LAST_REWARD.index] = (
+            last_arm + 1,
+            last_reward,
+        )
+        moment.covariates[LAST_SUCCESS.index] = last_success + 1
+        moment.per_arm[BELIEF.index] = SCALE * rng.dirichlet(np.ones(N_ARMS))
         made.append((moment, arm, np.array([1.0, *rng.normal(size=Q - 1)]), y))
         last_arm, last_reward, last_success = arm, y, arm if y > 0 else last_success
     return made
@@ -82,7 +85,7 @@ def test_kernel_locates_a_moment_as_the_hypothesis_says(hypothesis: Spec) -> Non
     bank = make([hypothesis])
     for moment, *_ in rounds(60):
         tau = np.empty(kernels.MAX_WIDTH)
-        cell, width = kernels.locate(bank.arrays, 0, moment.t, moment.notes, tau)
+        cell, width = kernels.locate(bank.arrays, 0, moment.t, moment.covariates, tau)
         expected_cell, expected_tau = hypothesis.locate(moment, N_ARMS)
         assert cell == expected_cell < hypothesis.cells(N_ARMS)
         assert width == hypothesis.width
@@ -111,7 +114,7 @@ def test_bank_equals_the_posterior_worked_out_from_the_whole_history(
         block = cell * (1 if shared else N_ARMS) + (0 if shared else arm)
         phi = np.kron(tau, x) if spec.contextual else tau
         if spec.beside == BELIEF.index:
-            phi = np.append(phi, moment.each[BELIEF.index, arm])
+            phi = np.append(phi, moment.per_arm[BELIEF.index, arm])
         mine = [(t, p, r) for t, where, p, r in seen if where == block]
         lam = ridge * np.eye(len(phi))
         eta = np.zeros(len(phi))
@@ -154,7 +157,9 @@ def test_binary_rewards_of_one_feature_are_beta_bernoulli() -> None:
     counts = np.ones((2, N_ARMS, 2))
     for t in range(50):
         arm, won = int(rng.integers(N_ARMS)), bool(rng.random() < 0.7)
-        scores = bank.observe(blank(t, N_ARMS), arm, np.ones(Q), 1.0 if won else -1.0, binary=True)
+        scores = bank.observe(
+            empty_state(t, N_ARMS), arm, np.ones(Q), 1.0 if won else -1.0, binary=True
+        )
         chance = counts[:, arm, int(won)] / counts[:, arm].sum(axis=1)
         np.testing.assert_allclose(scores, np.log(chance), atol=1e-12)
         counts[:, arm, int(won)] += 1
@@ -180,12 +185,12 @@ def test_draws_have_the_mean_and_spread_of_the_posterior(shared: bool) -> None:
     for moment, arm, x, y in rounds(60):
         bank.observe(moment, arm, x, y, binary=False)
     X = np.random.default_rng(3).normal(size=(N_ARMS, Q))
-    now = blank(60, N_ARMS)
+    now = empty_state(60, N_ARMS)
     rng = np.random.default_rng(4)
     draws = np.array([bank.draw(0, now, X, False, rng) for _ in range(20_000)])
     if shared:
         draws_of_mean = np.array([0.0] * N_ARMS)
-        kernels.shared_draw(bank.arrays, 0, 60, now.notes, X, np.zeros(3 * Q), draws_of_mean)
+        kernels.shared_draw(bank.arrays, 0, 60, now.covariates, X, np.zeros(3 * Q), draws_of_mean)
         np.testing.assert_allclose(draws.mean(axis=0), draws_of_mean, atol=0.05)
         return
     means, leverages = bank.outlook(0, now, X)
@@ -201,7 +206,7 @@ def test_replay_equals_observing_round_by_round() -> None:
     lived = np.array([one.observe(*each, binary=False) for each in given])
     window = Window(
         t=np.arange(50),
-        notes=np.array([moment.row(arm) for moment, arm, *_ in given]),
+        covariates=np.array([moment.row(arm) for moment, arm, *_ in given]),
         arm=np.array([each[1] for each in given]),
         x=np.array([each[2] for each in given]),
         y=np.array([each[3] for each in given]),

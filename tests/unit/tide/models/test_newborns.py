@@ -12,11 +12,11 @@ import pytest
 from tidepull.tide.jobs import Job, finish
 from tidepull.tide.models import seek
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import all_covariates
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Candidate, Layout, Rounds, Window
 from tidepull.tide.models.linear import fourier, seasons, square
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import columns
 from tidepull.tide.models.spec import ADDED_SINE, SINE, SQUARE, Spec
 from tidepull.types import FloatArray
 
@@ -57,7 +57,7 @@ def past(swing: FloatArray, *, contextual: bool = False, heavy: Sequence[Spec] =
     t, arm = T0 + np.arange(n), rng.integers(2, size=n)
     x = np.column_stack([np.ones(n), rng.normal(size=n)]) if contextual else np.ones((n, 1))
     y = np.where(arm == 0, 1, -1) * swing * x[:, -1] + 0.2 * rng.normal(size=n)
-    window = Window(t, np.zeros((n, len(columns()))), arm, x, y)
+    window = Window(t, np.zeros((n, len(all_covariates()))), arm, x, y)
     return Given(Layout(2, x.shape[1], False), contextual, window, Rounds(T0, arm, y), list(heavy))
 
 

@@ -11,10 +11,10 @@ import pytest
 from tidepull.policies import build_policy
 from tidepull.tide.models import phase
 from tidepull.tide.models.bank import ModelBank
+from tidepull.tide.models.covariates import all_covariates, empty_state
 from tidepull.tide.models.family import Layout, Window
 from tidepull.tide.models.linear import fourier
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.notes import blank, columns
 from tidepull.tide.models.spec import Spec
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
@@ -36,14 +36,14 @@ def lived(period: float, rounds: int, noise: float = 0.3) -> tuple[ModelBank, Wi
     rng = np.random.default_rng(0)
     t, arm = np.arange(rounds), rng.integers(ARMS, size=rounds)
     y = means(t)[t, arm] + noise * rng.standard_normal(rounds)
-    window = Window(t, np.zeros((rounds, len(columns()))), arm, np.ones((rounds, 1)), y)
+    window = Window(t, np.zeros((rounds, len(all_covariates()))), arm, np.ones((rounds, 1)), y)
     for _ in bank.replay(0, window, False):
         pass
     return bank, Window._make(part[-1000:] for part in window)
 
 
 def outlook(bank: ModelBank, m: int, t: int) -> FloatArray:
-    return bank.outlook(m, blank(t, ARMS), np.ones((ARMS, 1)))[0]
+    return bank.outlook(m, empty_state(t, ARMS), np.ones((ARMS, 1)))[0]
 
 
 def test_twin_has_nearly_the_true_period_when_the_elder_ran_away() -> None:
@@ -94,7 +94,7 @@ def test_runaway_is_the_shift_by_which_a_sine_is_behind(p: float) -> None:
     arm = np.zeros(1000, np.int64)
     angle = 2 * np.pi * t / PERIOD
     y = 0.3 + 0.5 * np.cos(angle + p) - 0.2 * np.sin(angle + p)
-    window = Window(t, np.zeros((1000, len(columns()))), arm, np.ones((1000, 1)), y)
+    window = Window(t, np.zeros((1000, len(all_covariates()))), arm, np.ones((1000, 1)), y)
     found, error = phase.runaway(np.array([[0.3, 0.5, -0.2]]), PERIOD, window, 0.04)
     assert found == pytest.approx(p, abs=2e-3)
     assert error == pytest.approx(0.2 / math.sqrt(1000 * (0.25 + 0.04) / 2), rel=0.05)

@@ -9,8 +9,8 @@ import pytest
 
 from tidepull.tide.jobs import finish
 from tidepull.tide.models import turns
-from tidepull.tide.models.notes import Past, blank, columns
-from tidepull.tide.models.turns import BELIEF, SCALE, TurnFilter, TurnsMemory
+from tidepull.tide.models.covariates import Past, all_covariates, empty_state
+from tidepull.tide.models.turns import BELIEF, SCALE, TurnFilter, TurnsTracker
 from tidepull.types import FloatArray
 
 
@@ -104,7 +104,7 @@ def past(
     t: list[int], arms: list[int], successes: list[bool], known: list[int], whole: bool = True
 ) -> tuple[Past, FloatArray]:
     made = Past(np.array(t), np.array(arms), np.array(successes), np.array(known), whole)
-    return made, np.zeros((len(t), len(columns())))
+    return made, np.zeros((len(t), len(all_covariates())))
 
 
 def test_memory_notes_the_beliefs_held_when_each_round_was_decided() -> None:
@@ -114,14 +114,14 @@ def test_memory_notes_the_beliefs_held_when_each_round_was_decided() -> None:
     for arm, success in zip(arms, successes, strict=True):
         held.append(SCALE * live.beliefs[arm])
         live.add(arm, success)
-    memory = TurnsMemory(3)
-    memory.add(0, 2, 1.0, True)
-    finished_rounds, notes = past(list(range(50)), arms, successes, list(range(50)))
-    finish(memory.rewrite(finished_rounds, notes))
-    np.testing.assert_array_equal(notes[:, BELIEF.index], held)
-    now = blank(50, 3)
-    memory.look(now)
-    np.testing.assert_array_equal(now.each[BELIEF.index], SCALE * live.beliefs)
+    memory = TurnsTracker(3)
+    memory.observe(0, 2, 1.0, True)
+    finished_rounds, covariates = past(list(range(50)), arms, successes, list(range(50)))
+    finish(memory.recompute(finished_rounds, covariates))
+    np.testing.assert_array_equal(covariates[:, BELIEF.index], held)
+    now = empty_state(50, 3)
+    memory.write(now)
+    np.testing.assert_array_equal(now.per_arm[BELIEF.index], SCALE * live.beliefs)
 
 
 def test_beliefs_look_ahead_over_rounds_whose_rewards_have_not_come(
@@ -132,16 +132,16 @@ def test_beliefs_look_ahead_over_rounds_whose_rewards_have_not_come(
     monkeypatch.setattr(turns, "_LEAVES", 2e9)
     monkeypatch.setattr(turns, "_RIGHT", (0.8,))
     T = np.where(np.eye(3, dtype=bool), 0.8, 0.1)
-    memory = TurnsMemory(3)
-    memory.add(0, 1, 1.0, True)
-    memory.add(4, 2, 1.0, True)  # rounds 1 to 3 brought no news
-    memory.add(2, 0, 1.0, True)  # too late to tell anything of now
+    memory = TurnsTracker(3)
+    memory.observe(0, 1, 1.0, True)
+    memory.observe(4, 2, 1.0, True)  # rounds 1 to 3 brought no news
+    memory.observe(2, 0, 1.0, True)  # too late to tell anything of now
     belief = np.array([0.2, 0.8, 0.2])
     belief = belief / belief.sum() @ np.linalg.matrix_power(T, 4) * np.array([0.2, 0.2, 0.8])
     expected = belief / belief.sum() @ np.linalg.matrix_power(T, 5)
-    now = blank(9, 3)
-    memory.look(now)
-    np.testing.assert_allclose(now.each[BELIEF.index], SCALE * expected, rtol=1e-6)
+    now = empty_state(9, 3)
+    memory.write(now)
+    np.testing.assert_allclose(now.per_arm[BELIEF.index], SCALE * expected, rtol=1e-6)
 
 
 def test_beliefs_far_ahead_are_the_same_however_one_asks_for_them() -> None:
@@ -163,17 +163,17 @@ def test_memory_lives_again_through_rounds_whose_rewards_came_late() -> None:
     rng = np.random.default_rng(2)
     n, late = 30, 2
     arms, successes = rng.integers(3, size=n).tolist(), (rng.random(n) < 0.5).tolist()
-    live, held = TurnsMemory(3), []
+    live, held = TurnsTracker(3), []
     for t in range(n):
         if t > late:
-            live.add(t - late - 1, arms[t - late - 1], 0.0, successes[t - late - 1])
-        now = blank(t, 3)
-        live.look(now)
-        held.append(now.each[BELIEF.index, arms[t]])
+            live.observe(t - late - 1, arms[t - late - 1], 0.0, successes[t - late - 1])
+        now = empty_state(t, 3)
+        live.write(now)
+        held.append(now.per_arm[BELIEF.index, arms[t]])
     known = [max(0, t - late) for t in range(n)]
-    finished_rounds, notes = past(list(range(n)), arms, successes, known)
-    finish(TurnsMemory(3).rewrite(finished_rounds, notes))
-    np.testing.assert_allclose(notes[:, BELIEF.index], held, rtol=1e-12)
+    finished_rounds, covariates = past(list(range(n)), arms, successes, known)
+    finish(TurnsTracker(3).recompute(finished_rounds, covariates))
+    np.testing.assert_allclose(covariates[:, BELIEF.index], held, rtol=1e-12)
 
 
 def test_filter_goes_on_from_a_snapshot() -> None:

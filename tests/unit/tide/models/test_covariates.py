@@ -8,27 +8,33 @@ import numpy as np
 import pytest
 
 from tidepull.tide.jobs import STEPS, Job, finish, ranges
-from tidepull.tide.models import notes as columns_of
+from tidepull.tide.models import covariates
+from tidepull.tide.models.covariates import (
+    CovariateTracker,
+    Past,
+    all_covariates,
+    empty_state,
+    standardised,
+)
 from tidepull.tide.models.families import describe
 from tidepull.tide.models.lagged import (
     LAST_ARM,
     LAST_REWARD,
     LAST_SUCCESS,
-    LastEventMemory,
-    LastSuccessMemory,
+    LastEventTracker,
+    LastSuccessTracker,
     last_event,
     last_success,
 )
-from tidepull.tide.models.notes import Memory, Past, blank, columns, standardised
 from tidepull.tide.models.spec import Spec
-from tidepull.tide.models.turns import BELIEF, SCALE, TurnFilter, TurnsMemory, turns
+from tidepull.tide.models.turns import BELIEF, SCALE, TurnFilter, TurnsTracker, turns
 from tidepull.types import FloatArray
 
 
-def noted(memory: Memory, t: int = 5, n_arms: int = 3) -> tuple[FloatArray, FloatArray]:
-    moment = blank(t, n_arms)
-    memory.look(moment)
-    return moment.notes, moment.each
+def noted(memory: CovariateTracker, t: int = 5, n_arms: int = 3) -> tuple[FloatArray, FloatArray]:
+    moment = empty_state(t, n_arms)
+    memory.write(moment)
+    return moment.covariates, moment.per_arm
 
 
 def past(successes: list[bool], arms: list[int], known: list[int], whole: bool) -> Past:
@@ -36,82 +42,84 @@ def past(successes: list[bool], arms: list[int], known: list[int], whole: bool) 
 
 
 def test_last_event_is_the_arm_and_the_reward_that_came_last() -> None:
-    memory = LastEventMemory(3)
-    notes, _ = noted(memory)
-    assert notes[LAST_ARM.index] == 0
-    assert math.isnan(notes[LAST_REWARD.index])
-    memory.add(4, 2, 0.7, True)
-    memory.add(1, 0, -0.3, False)
-    notes, _ = noted(memory)
-    assert (notes[LAST_ARM.index], notes[LAST_REWARD.index]) == (1, -0.3)
-    other = LastEventMemory(3)
+    memory = LastEventTracker(3)
+    covariates, _ = noted(memory)
+    assert covariates[LAST_ARM.index] == 0
+    assert math.isnan(covariates[LAST_REWARD.index])
+    memory.observe(4, 2, 0.7, True)
+    memory.observe(1, 0, -0.3, False)
+    covariates, _ = noted(memory)
+    assert (covariates[LAST_ARM.index], covariates[LAST_REWARD.index]) == (1, -0.3)
+    other = LastEventTracker(3)
     other.restore(memory.snapshot())
-    np.testing.assert_array_equal(noted(other)[0], notes)
-    before = notes[None].copy()
-    finish(memory.rewrite(past([True], [2], [0], True), before))
-    np.testing.assert_array_equal(before[0], notes)
+    np.testing.assert_array_equal(noted(other)[0], covariates)
+    before = covariates[None].copy()
+    finish(memory.recompute(past([True], [2], [0], True), before))
+    np.testing.assert_array_equal(before[0], covariates)
 
 
 def test_last_success_is_remembered_until_the_next() -> None:
-    memory = LastSuccessMemory(3)
+    memory = LastSuccessTracker(3)
     assert noted(memory)[0][LAST_SUCCESS.index] == 0
-    memory.add(0, 0, 1.0, True)
-    memory.add(1, 2, 0.0, False)
+    memory.observe(0, 0, 1.0, True)
+    memory.observe(1, 2, 0.0, False)
     assert noted(memory)[0][LAST_SUCCESS.index] == 1
-    memory.add(2, 2, 1.0, True)
-    other = LastSuccessMemory(3)
+    memory.observe(2, 2, 1.0, True)
+    other = LastSuccessTracker(3)
     other.restore(memory.snapshot())
     assert noted(other)[0][LAST_SUCCESS.index] == 3
 
 
 def test_last_success_is_found_again_under_another_threshold() -> None:
-    memory = LastSuccessMemory(3)
-    memory.add(0, 1, 1.0, True)
-    notes = np.zeros((4, len(columns())))
+    memory = LastSuccessTracker(3)
+    memory.observe(0, 1, 1.0, True)
+    covariates = np.zeros((4, len(all_covariates())))
     finish(
-        memory.rewrite(past([False, True, True, False], [1, 2, 0, 1], [0, 0, 2, 3], True), notes)
+        memory.recompute(
+            past([False, True, True, False], [1, 2, 0, 1], [0, 0, 2, 3], True), covariates
+        )
     )
-    np.testing.assert_array_equal(notes[:, LAST_SUCCESS.index], [0, 0, 3, 1])
+    np.testing.assert_array_equal(covariates[:, LAST_SUCCESS.index], [0, 0, 3, 1])
     assert noted(memory)[0][LAST_SUCCESS.index] == 1
-    others = np.delete(notes, LAST_SUCCESS.index, axis=1)
+    others = np.delete(covariates, LAST_SUCCESS.index, axis=1)
     assert not others.any()
 
 
 def test_last_success_begins_with_what_the_oldest_round_knew() -> None:
     """Where the past does not begin with the first reward, nothing better is known; what is
     forgotten stays so."""
-    memory = LastSuccessMemory(3)
-    notes = np.zeros((3, len(columns())))
-    notes[:, LAST_SUCCESS.index] = [2, math.nan, 1]
-    finish(memory.rewrite(past([False, True, False], [0, 2, 1], [-4, 1, 2], False), notes))
-    np.testing.assert_array_equal(notes[:, LAST_SUCCESS.index], [2, math.nan, 3])
-    notes[0, LAST_SUCCESS.index] = math.nan
-    finish(memory.rewrite(past([False, False, False], [0, 2, 1], [-1, 1, 2], False), notes))
-    np.testing.assert_array_equal(notes[:, LAST_SUCCESS.index], [math.nan, math.nan, 0])
+    memory = LastSuccessTracker(3)
+    covariates = np.zeros((3, len(all_covariates())))
+    covariates[:, LAST_SUCCESS.index] = [2, math.nan, 1]
+    finish(memory.recompute(past([False, True, False], [0, 2, 1], [-4, 1, 2], False), covariates))
+    np.testing.assert_array_equal(covariates[:, LAST_SUCCESS.index], [2, math.nan, 3])
+    covariates[0, LAST_SUCCESS.index] = math.nan
+    finish(memory.recompute(past([False, False, False], [0, 2, 1], [-1, 1, 2], False), covariates))
+    np.testing.assert_array_equal(covariates[:, LAST_SUCCESS.index], [math.nan, math.nan, 0])
 
 
 def test_turns_are_noted_for_every_arm_in_their_own_scale() -> None:
-    memory = TurnsMemory(3)
-    assert (BELIEF.each_arm, SCALE) == (True, 3.0)
+    memory = TurnsTracker(3)
+    assert (BELIEF.per_arm, SCALE) == (True, 3.0)
     np.testing.assert_allclose(noted(memory, 0)[1][BELIEF.index], 1.0)
-    memory.add(0, 1, 1.0, True)
+    memory.observe(0, 1, 1.0, True)
     each = noted(memory, 1)[1][BELIEF.index]
     assert int(np.argmax(each)) == 1
     assert each.sum() == pytest.approx(3.0)
-    memory.add(1, 1, 0.0, False)
+    memory.observe(1, 1, 0.0, False)
     assert noted(memory, 2)[1][BELIEF.index, 1] < each[1]
-    other = TurnsMemory(3)
+    other = TurnsTracker(3)
     other.restore(memory.snapshot())
     np.testing.assert_array_equal(noted(other, 7)[1], noted(memory, 7)[1])
 
 
 def test_turns_know_one_round_from_another() -> None:
     """A reward of a round that another has overtaken says nothing; the same round again neither."""
-    memory = TurnsMemory(3)
-    memory.add(3, 1, 1.0, True)
+    memory = TurnsTracker(3)
+    memory.observe(3, 1, 1.0, True)
     before = noted(memory, 4)[1]
-    memory.add(3, 0, 1.0, True)
-    memory.add(2, 0, 1.0, True)
+    memory.observe(3, 0, 1.0, True)
+    memory.observe(2, 0, 1.0, True)
     np.testing.assert_array_equal(noted(memory, 4)[1], before)
 
 
@@ -187,44 +195,46 @@ def test_hypotheses_say_what_they_remember(hypothesis: Spec, words: str) -> None
 
 
 def test_notes_of_an_arm_are_its_own_where_they_differ() -> None:
-    moment = blank(3, 2)
-    moment.notes[:] = 7.0
-    moment.each[BELIEF.index] = [0.25, 0.75]
+    moment = empty_state(3, 2)
+    moment.covariates[:] = 7.0
+    moment.per_arm[BELIEF.index] = [0.25, 0.75]
     row = moment.row(1)
     assert row[BELIEF.index] == 0.75
     assert row[LAST_ARM.index] == 7.0
     row[LAST_ARM.index] = 9.0
-    assert moment.notes[LAST_ARM.index] == 7.0, "a row is a copy"
+    assert moment.covariates[LAST_ARM.index] == 7.0, "a row is a copy"
 
 
 def test_noted_rewards_are_standardised_and_bounded() -> None:
-    notes = np.full((4, len(columns())), 2.0)
-    notes[:, LAST_REWARD.index] = [5.0, 3.0, -90.0, math.nan]
-    made = standardised(notes, 1.0, 0.5)
+    covariates = np.full((4, len(all_covariates())), 2.0)
+    covariates[:, LAST_REWARD.index] = [5.0, 3.0, -90.0, math.nan]
+    made = standardised(covariates, 1.0, 0.5)
     np.testing.assert_array_equal(made[:, LAST_REWARD.index], [3.0, 3.0, -3.0, 0.0])
     np.testing.assert_array_equal(
-        standardised(notes, 1.0, 4.0)[:, LAST_REWARD.index], [1.0, 0.5, -3.0, 0.0]
+        standardised(covariates, 1.0, 4.0)[:, LAST_REWARD.index], [1.0, 0.5, -3.0, 0.0]
     )
     assert (np.delete(made, LAST_REWARD.index, axis=1) == 2.0).all()
-    assert notes[0, LAST_REWARD.index] == 5.0, "what was noted stays as it was"
+    assert covariates[0, LAST_REWARD.index] == 5.0, "what was noted stays as it was"
 
 
 @pytest.mark.parametrize("reward", [5.0, 3.0, 1.0, 0.5, -0.49, -0.6, -90.0, math.nan])
 def test_moment_is_standardised_as_rows_of_notes_are(reward: float) -> None:
-    moment = blank(3, 2)
-    moment.notes[:], moment.each[:] = 2.0, 0.5
-    moment.notes[LAST_REWARD.index] = reward
+    moment = empty_state(3, 2)
+    moment.covariates[:], moment.per_arm[:] = 2.0, 0.5
+    moment.covariates[LAST_REWARD.index] = reward
     made = moment.standardised(1.0, 0.5)
-    np.testing.assert_array_equal(made.notes, standardised(moment.notes[None], 1.0, 0.5)[0])
+    np.testing.assert_array_equal(
+        made.covariates, standardised(moment.covariates[None], 1.0, 0.5)[0]
+    )
     assert made.t == 3
-    np.testing.assert_array_equal(made.each, moment.each)
-    assert moment.notes[LAST_REWARD.index] == pytest.approx(reward, nan_ok=True)
+    np.testing.assert_array_equal(made.per_arm, moment.per_arm)
+    assert moment.covariates[LAST_REWARD.index] == pytest.approx(reward, nan_ok=True)
 
 
 def test_columns_have_names_of_their_own() -> None:
-    assert [column.index for column in columns()] == list(range(len(columns())))
-    with pytest.raises(ValueError, match="already a column 'last arm'"):
-        columns_of.column("last arm")
+    assert [column.index for column in all_covariates()] == list(range(len(all_covariates())))
+    with pytest.raises(ValueError, match="already a covariate 'last arm'"):
+        covariates.declare_covariate("last arm")
     assert LAST_ARM.cells is not None
     assert LAST_ARM.cells(4) == 5
     assert LAST_SUCCESS.cells is not None
