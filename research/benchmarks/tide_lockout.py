@@ -88,7 +88,7 @@ GROUPS: dict[str, dict[str, World]] = {
 }
 POLICIES: dict[str, dict[str, Any]] = {
     "tide": {},
-    "all rewards": {"wild": 0.0},
+    "all rewards": {"outlier_share": 0.0},
 }
 FIELDS = (
     "group",

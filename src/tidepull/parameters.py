@@ -39,6 +39,7 @@ def parameter(
     lt: float | None = None,
     stored_as: Mapping[str, str] | None = None,
     added: bool = False,
+    earlier_name: str | None = None,
 ) -> Any:
     """Declare a field of `Parameters` with a description and the range of its numbers.
 
@@ -62,6 +63,8 @@ def parameter(
     added : bool, default: False
         Whether the parameter was added later. `to_mapping` then leaves it out while it has its
         default.
+    earlier_name : str, optional
+        The earlier name of a parameter that was renamed. It stays valid, and `to_mapping` has it.
 
     Returns
     -------
@@ -84,6 +87,7 @@ def parameter(
         "bounds": {k: v for k, v in bounds.items() if v is not None},
         "stored_as": dict(stored_as or {}),
         "added": added,
+        "earlier_name": earlier_name,
     }
     if default is MISSING:
         return field(metadata=metadata)
@@ -144,6 +148,8 @@ class Parameters:
         ParameterError
             If a name does not exist or is missing, or a value is out of range.
         """
+        present = {f.metadata.get("earlier_name"): f.name for f in fields(cls)}
+        values = {present.get(name, name): value for name, value in values.items()}
         known = [f.name for f in fields(cls)]
         whose = f"{owner}: " if owner else ""
         for name in values:
@@ -165,15 +171,32 @@ class Parameters:
     def to_mapping(self) -> dict[str, Any]:
         """Return the values as JSON, by which stored trials and snapshots are identified.
 
-        A renamed choice has its earlier name. A parameter that was added later is left out while it
+        A renamed choice or parameter has its earlier name. A parameter that was added later is left out while it
         has its default.
         """
         values = {f.name: (f, getattr(self, f.name)) for f in fields(self)}
         return {
-            name: _plain(_stored(f, value))
+            f.metadata.get("earlier_name") or name: _plain(_stored(f, value))
             for name, (f, value) in values.items()
             if not (f.metadata.get("added") and value == f.default)
         }
+
+    @classmethod
+    def stored_name(cls, name: str) -> str:
+        """Return the name that a parameter has in `to_mapping`.
+
+        Parameters
+        ----------
+        name : str
+            The name of a parameter.
+
+        Returns
+        -------
+        str
+            Its earlier name where it was renamed, else the same name.
+        """
+        renamed = {f.name: f.metadata.get("earlier_name") for f in fields(cls)}
+        return renamed.get(name) or name
 
     @classmethod
     def from_earlier(cls, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,15 @@ def test_streams_give_equal_numbers_for_equal_paths_and_others_otherwise() -> No
     assert not np.array_equal(first, other)
 
 
+def test_renamed_parameter_takes_both_names_and_is_stored_under_the_earlier_one() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Renamed(Parameters):
+        share: float = parameter(0.5, "which", earlier_name="wild")
+
+    assert Renamed.from_mapping({"wild": 0.2}) == Renamed.from_mapping({"share": 0.2})
+    assert Renamed(share=0.2).to_mapping() == {"wild": 0.2}
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5, True, "7"])
 def test_streams_refuse_a_seed_that_is_not_a_natural_number(seed: Any) -> None:
     with pytest.raises(ParameterError, match="seed"):

@@ -54,7 +54,7 @@ FAULTS = (
         "tide/models/bank.py",
         "state.covariates, X, std * noise, drawn",
         "state.covariates, X, 3 * std * noise, drawn",
-        f"{_ARITHMETIC}::test_shared_draws_are_as_wide_as_noise_and_boldness_say",
+        f"{_ARITHMETIC}::test_shared_draws_are_as_wide_as_noise_and_scale_say",
     ),
     Fault(
         "shared draws with three times the noise, in the kernel",
@@ -121,11 +121,11 @@ FAULTS = (
         f"{_STEPS}::test_families_are_drawn_uniformly_as_rarely_as_the_parameter_says",
     ),
     Fault(
-        "boldness 0.1",
+        "least draw scale 0.1",
         "tide/models/noise.py",
-        "boldness: float = 0.5",
-        "boldness: float = 0.1",
-        f"{_ARITHMETIC}::test_draw_is_as_wide_as_noise_and_boldness_say",
+        "min_scale: float = 0.5",
+        "min_scale: float = 0.1",
+        f"{_ARITHMETIC}::test_draw_is_as_wide_as_noise_and_scale_say",
     ),
     Fault(
         "the manifest written before the data",

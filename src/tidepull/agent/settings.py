@@ -380,8 +380,8 @@ def _listed(given: Any) -> list[Named]:
 
 def _policy(named: Named) -> dict[str, Any]:
     entry, parameters = _policies().resolve(named)
-    given = {} if isinstance(named, str) else dict(named[1])
-    values = {name: value for name, value in parameters.to_mapping().items() if name in given}
+    names = set() if isinstance(named, str) else set(map(parameters.stored_name, named[1]))
+    values = {name: value for name, value in parameters.to_mapping().items() if name in names}
     return {"policy": entry.id, "parameters": values}
 
 

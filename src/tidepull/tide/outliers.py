@@ -1,26 +1,25 @@
-"""Rewards that are nothing like all others: set aside, unless the next one of the same arm is like
-them.
+"""Outliers among rewards: rejected, unless the next reward of the same arm confirms them.
 
-Let m be the median of recent rewards and q the distance from it that all but a share of them keep.
-By exchangeability a new reward lies farther out with no more chance than that share, whatever the
-distribution. One that lies more than 3 q from m is set aside, as if it had never come (30 q with
-observations: there the mistakes of who chooses well are rare, too, and lie that far out). If the
-next one of its arm lies beyond the bounds, too, that is no accident but a change: it is taken, and
-all that follow until one lies within. So an absurd reward costs one round, and a change that goes
-beyond all that was seen lately costs one round an arm.
+Let m be the median of recent rewards and q the distance from m that all but a share of rewards keep.
+By exchangeability a new reward is farther away with at most the probability of that share, whatever
+the distribution. A reward more than 3 q from m is rejected: no model learns it (30 q with
+observations, where a good policy sees few failures, which are also that far out). If the next
+reward of the arm is outside the bounds, too, there was a change: it is accepted, and so are all that
+follow until one is inside. So an outlier costs one round, and a change beyond all recent rewards
+costs one round for each arm.
 
-`careful` (without contexts): by chance there may be more of them than their share n in a window, so
-two standard deviations 2 sqrt(n) are added to it; and one that lies beyond is taken only if it is
-*like* the latest of any arm that did, whenever that came: no farther from it than q, or a fifth of
-how far that lies out. Two absurd rewards in a row are no change, and what is rare but always the
-same (a sale, a success) is learnt.
+`confirm_by_value` (without contexts): a window may by chance contain more outliers than their
+expected number n, so two standard deviations 2 sqrt(n) are added to n. A reward outside the bounds
+is accepted only if it is close to the latest such reward of any arm: within q, or within a fifth of
+that reward's distance from m. Two unrelated outliers in a row are no change, and a rare but constant
+reward (a sale, a success) is learnt.
 
-The same rule serves what was expected (`Tide._is_expected`): a reward may be like others and still
-nothing like those of its arm and moment.
+The same rule is applied to residuals (`Patterns._is_residual_inlier`): a reward may be usual among
+all rewards, but not for its arm and round.
 
-Where all but that share of rewards are equal (nothing, and rarely something) there is no such
-distance, and all are taken. Before 16 rewards there are no bounds; of the first ones, those that
-turn out to lie beyond are then put onto the bounds.
+Where all but that share of rewards are equal (mostly 0, rarely something else) there is no such
+distance, and all rewards are accepted. Before 16 rewards there are no bounds; the first rewards are
+then clipped to the bounds.
 """
 
 from __future__ import annotations
@@ -33,97 +32,110 @@ from tidepull.state import Stateful
 from tidepull.types import FloatArray
 
 TRUSTED = 16
-_RECENT = 1024
+_WINDOW = 1024
 _EVERY = 16
 _NEAR = 0.2
-"""How far from it, beside how far it lies out, a reward may lie that is like another."""
+"""Largest distance between a reward and the one that confirms it, relative to its distance from the
+median."""
 _BY_CHANCE = 2.0
-"""Standard deviations of the number of wild rewards in a window."""
+"""Standard deviations of the number of outliers in a window."""
 
 
 class OutlierFilter(Stateful):
-    """Bounds for rewards; `share` of them may be wild (0: all are taken): those `beyond` times as
-    far out as others, and never those from -`usual` to `usual`."""
+    """Bounds for rewards: `threshold` times the distance that all but a `share` of them keep, and at
+    least `min_bound`. With the share 0 all are accepted."""
 
-    state = ("recent", "beyond", "count", "aside", "judged", "low", "high", "latest", "varied")
+    state = (
+        "recent",
+        "was_outside",
+        "count",
+        "n_rejected",
+        "is_clipped",
+        "low",
+        "high",
+        "latest",
+        "varied",
+    )
 
     def __init__(
         self,
         share: float,
         n_arms: int,
         *,
-        beyond: float = 3.0,
-        careful: bool = False,
-        recent: int = _RECENT,
-        usual: float = 0.0,
+        threshold: float = 3.0,
+        confirm_by_value: bool = False,
+        window: int = _WINDOW,
+        min_bound: float = 0.0,
     ) -> None:
-        self.share, self._usual = share, usual
-        self._times, self._careful = beyond, careful
+        self.share, self._min_bound = share, min_bound
+        self._threshold, self._confirm_by_value = threshold, confirm_by_value
         self.low, self.high = -math.inf, math.inf
         self.count = 0
-        self.aside = 0
-        self._judged = not share  # whether the first rewards have been put onto the bounds
-        self._recent = np.zeros(recent if share else 0)
-        self._beyond = np.zeros(
-            n_arms, bool
-        )  # whether the latest reward of an arm lay beyond the bounds
-        self._latest = math.nan  # `careful`: the latest of any arm that lay beyond
+        self.n_rejected = 0
+        self._is_clipped = not share  # whether the first rewards have been clipped
+        self._recent = np.zeros(window if share else 0)
+        # whether the latest reward of an arm was outside the bounds
+        self._was_outside = np.zeros(n_arms, bool)
+        self._latest = math.nan  # `confirm_by_value`: the latest reward outside the bounds
         self._varied = False
 
     @property
     def varied(self) -> bool:
-        """Whether there are bounds, and half of the recent rewards do not lie on one number."""
+        """Whether there are bounds, and the interquartile range of recent rewards is positive."""
         return math.isfinite(self.low) and self._varied
 
-    def takes(self, arm: int, reward: float) -> bool:
-        """Whether to learn a reward that has come."""
+    def accepts(self, arm: int, reward: float) -> bool:
+        """Whether to learn a reward."""
         if not self.share:
             return True
         inside = self.low <= reward <= self.high
         self._recent[self.count % len(self._recent)] = reward
         self.count += 1
         if self.count >= TRUSTED and (self.count % _EVERY == 0 or not inside):
-            self._look()
+            self._update_bounds()
             inside = self.low <= reward <= self.high
-        if self._careful:
-            taken = inside or self._alike(reward)
+        if self._confirm_by_value:
+            taken = inside or self._is_confirmed(reward)
             self._latest = self._latest if inside else reward
         else:
-            taken = inside or bool(self._beyond[arm])
-            self._beyond[arm] = not inside
-        self.aside += not taken
+            taken = inside or bool(self._was_outside[arm])
+            self._was_outside[arm] = not inside
+        self.n_rejected += not taken
         return taken
 
-    def _look(self) -> None:
-        """Bounds anew."""
+    def _update_bounds(self) -> None:
+        """Compute the bounds from recent rewards."""
         recent = self._recent[: min(self.count, len(self._recent))]
-        by_chance = _BY_CHANCE if self._careful else 0.0
-        low, high = bounds(recent, self.share, self._times, by_chance)
+        by_chance = _BY_CHANCE if self._confirm_by_value else 0.0
+        low, high = bounds(recent, self.share, self._threshold, by_chance)
         self.low, self.high = (
-            (min(low, -self._usual), max(high, self._usual)) if self._usual else (low, high)
+            (min(low, -self._min_bound), max(high, self._min_bound))
+            if self._min_bound
+            else (low, high)
         )
-        self._varied = bool(np.ptp(np.quantile(recent, (0.25, 0.75)))) if self._careful else False
+        self._varied = (
+            bool(np.ptp(np.quantile(recent, (0.25, 0.75)))) if self._confirm_by_value else False
+        )
 
-    def _alike(self, reward: float) -> bool:
-        """Whether a reward beyond the bounds is like the latest that lay beyond (not a number:
-        there was none)."""
-        middle, usual = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low) / self._times
+    def _is_confirmed(self, reward: float) -> bool:
+        """Whether a reward outside the bounds is close to the latest one outside (NaN: there was
+        none)."""
+        middle, usual = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low) / self._threshold
         return abs(reward - self._latest) <= max(usual, _NEAR * abs(self._latest - middle))
 
-    def judges_the_first(self) -> bool:
-        """True once, as soon as there are bounds for the rewards that came before there were
-        any."""
-        if self._judged or self.count < TRUSTED:
+    def must_clip_first(self) -> bool:
+        """True once: as soon as there are bounds, to which the first rewards are clipped."""
+        if self._is_clipped or self.count < TRUSTED:
             return False
-        self._judged = True
+        self._is_clipped = True
         return True
 
 
 def bounds(
-    rewards: FloatArray, share: float, times: float = 3.0, by_chance: float = 0.0
+    rewards: FloatArray, share: float, threshold: float = 3.0, by_chance: float = 0.0
 ) -> tuple[float, float]:
-    """So many times as far from the median as all rewards but the farthest one, and a share of the
-    others, lie.
+    """The median, minus and plus `threshold` times the distance that all rewards but the farthest
+    one, and a share of the others, keep from it.
 
     >>> bounds(np.array([0.0, 1.0, 2.0, 3.0, 1e14]), 0.01)
     (-4.0, 8.0)
@@ -136,4 +148,4 @@ def bounds(
     farthest = float(np.sort(np.abs(rewards - middle))[max(n - 2 - others, 0)])
     if farthest == 0.0:
         return -math.inf, math.inf
-    return middle - times * farthest, middle + times * farthest
+    return middle - threshold * farthest, middle + threshold * farthest

@@ -47,11 +47,12 @@ class TideParameters(Parameters):
     exploration: float = parameter(
         0.5, "c of the share min(0.05, c / (t + 1)) of families drawn uniformly", ge=0
     )
-    wild: float = parameter(
+    outlier_share: float = parameter(
         0.01,
-        "share of rewards that may be wild: unlike all others, to be set aside (0: learn all)",
+        "share of rewards that may be outliers, which are not learnt (0: learn all)",
         ge=0,
         le=0.2,
+        earlier_name="wild",
     )
     window: int = parameter(2048, "past rounds kept for the structure search", ge=64, le=1_000_000)
 

@@ -63,21 +63,25 @@ _PIECE, _PIECE_OF_AN_ARM = 8_000, 100
 _N_AVERAGED = 16
 """Models, drawn by weight, whose means are averaged where there are observations."""
 
-_EXPECTED, _ODD, _USUAL, _LEADS = 256, 2.0, 4.0, math.log(0.5)
-"""Rewards among which one is nothing like what was expected: how many times as far off as nearly
-all others (fewer than of rewards themselves, since one that is taken looks like a change), at least
-so many standard deviations of what was expected; and the log weight from which on a model
-leads."""
+_RESIDUAL_WINDOW = 256
+"""Rewards among which a residual outlier is looked for."""
+_RESIDUAL_THRESHOLD = 2.0
+"""Threshold of residual outliers: smaller than that of rewards, since one that is learnt looks like a
+change."""
+_RESIDUAL_MIN_Z = 4.0
+"""Standard deviations of the prediction below which a residual is no outlier."""
+_MIN_LOG_WEIGHT = math.log(0.5)
+"""Log weight from which on the predictions of the leading model are compared with rewards."""
 
-_BOLDNESS, _BOLDEST, _PLAYS, _NARROWEST = 0.25, 2.0, 0.5, 0.5
-"""The least and the largest factor on the width of draws with contexts, c of
-`tide/models/noise.py` there (1 where every arm has weights of its own on an observation), and
-the least factor without contexts."""
+_MIN_SCALE, _MAX_SCALE, _SCALE_C = 0.25, 2.0, 0.5
+"""Minimum and maximum of the draw scale with contexts, and c (`tide/models/noise.py`); c is 1 where
+every arm has weights of its own on an observation."""
+_MIN_SCALE_PLAIN = 0.5
+"""Minimum of the draw scale without contexts."""
 
-_WILD, _WILD_OBSERVED = 3.0, 30.0
-"""How many times as far out as nearly all rewards a wild one lies. Where an observation decides
-whether an arm is right, who chooses well sees few rewards of wrong arms: they are rare, and what
-there is to learn from."""
+_THRESHOLD, _THRESHOLD_OBSERVED = 3.0, 30.0
+"""Thresholds of outliers. With observations a good policy sees few failures, and learns from
+them."""
 
 
 class _Part(Protocol):
@@ -117,7 +121,11 @@ class Patterns:
             "recent.covariates",  # no last reward, or forgotten
             "recent.network",  # asleep
             "pending.covariates",
-            *(f"{part}.{name}" for part in ("wild", "odd") for name in ("low", "high", "latest")),
+            *(
+                f"{part}.{name}"
+                for part in ("outliers", "residual_outliers")
+                for name in ("low", "high", "latest")
+            ),
         }
     )
 
@@ -142,7 +150,8 @@ class Patterns:
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
         prior = NoisePrior(
-            boldness=_BOLDNESS, boldest=_BOLDEST, plays=1.0 if own else _PLAYS, narrowest=_NARROWEST, by_density=own
+            min_scale=_MIN_SCALE, max_scale=_MAX_SCALE, scale_c=1.0 if own else _SCALE_C,
+            min_scale_plain=_MIN_SCALE_PLAIN, by_density=own,
         )  # fmt: skip
         self._averages = self._of_kinds = own
         self._bank = ModelBank(layout, rooms, prior, calibrated=own)
@@ -162,16 +171,21 @@ class Patterns:
         self._scale = RewardScale(
             1 if self._contexts.shared else shape.n_arms, kinds=self._of_kinds
         )
-        careful = layout.context_dim == 1
-        beyond = _WILD_OBSERVED if own else _WILD
-        self._wild = OutlierFilter(parameters.wild, shape.n_arms, beyond=beyond, careful=careful)
-        self._odd = OutlierFilter(
-            parameters.wild if careful else 0.0,
+        confirm_by_value = layout.context_dim == 1
+        threshold = _THRESHOLD_OBSERVED if own else _THRESHOLD
+        self._outliers = OutlierFilter(
+            parameters.outlier_share,
             shape.n_arms,
-            beyond=_ODD,
-            careful=True,
-            recent=_EXPECTED,
-            usual=_USUAL,
+            threshold=threshold,
+            confirm_by_value=confirm_by_value,
+        )
+        self._residual_outliers = OutlierFilter(
+            parameters.outlier_share if confirm_by_value else 0.0,
+            shape.n_arms,
+            threshold=_RESIDUAL_THRESHOLD,
+            confirm_by_value=True,
+            window=_RESIDUAL_WINDOW,
+            min_bound=_RESIDUAL_MIN_Z,
         )
         self._recent = RecentRounds(
             parameters.window,
@@ -292,7 +306,9 @@ class Patterns:
         arm, reward, t = event.arm, event.reward, decided_round(event)
         raw, X = self._looked_at(event.context, t)
         known = self._known(t, arm, X)
-        if not self._wild.takes(arm, reward) or not self._is_expected(known.state, arm, X, reward):
+        if not self._outliers.accepts(arm, reward) or not self._is_residual_inlier(
+            known.state, arm, X, reward
+        ):
             return
         units, stale = self._scale.units, not self._scale.fits(reward)
         # With observations a reward that is neither 0 nor 1, or of neither kind, is a success, or
@@ -324,22 +340,24 @@ class Patterns:
         for tracker in self._trackers.values():
             tracker.observe(t, arm, reward, success)
         self._seen = raw
-        self._plan(self._tame() or stale)
+        self._plan(self._clip_first_rewards() or stale)
 
-    def _is_expected(self, state: RoundState, arm: int, X: FloatArray, reward: float) -> bool:
-        """Whether a reward is to be learnt beside what the leading model expected, without
-        contexts; where none of the bank leads (as after a change), or half of all rewards are one
-        number, each is."""
+    def _is_residual_inlier(
+        self, state: RoundState, arm: int, X: FloatArray, reward: float
+    ) -> bool:
+        """Whether the residual of a reward under the leading model is usual, without contexts. Every
+        reward is accepted where no model of the bank leads (as after a change), or where half of the
+        rewards are equal."""
         scale = self._scale
-        if not self._odd.share or scale.units.binary or not self._wild.varied:
+        if not self._residual_outliers.share or scale.units.binary or not self._outliers.varied:
             return True
         m = int(np.argmax(self._mixture.log_weights))
-        if m >= self._bank.size or self._mixture.log_weights[m] <= _LEADS:
+        if m >= self._bank.size or self._mixture.log_weights[m] <= _MIN_LOG_WEIGHT:
             return True
         means, leverages = self._bank.outlook(m, self._standard(state), X)
         error = scale.standardise(reward) - float(means[arm])
-        odd = error / math.sqrt(self._bank.noise(m) * (1 + float(leverages[arm])))
-        return not math.isfinite(odd) or self._odd.takes(arm, odd)
+        error_z = error / math.sqrt(self._bank.noise(m) * (1 + float(leverages[arm])))
+        return not math.isfinite(error_z) or self._residual_outliers.accepts(arm, error_z)
 
     def upkeep(self) -> bool:
         """One slice of what is due: a new scale and context map, training, structure search."""
@@ -405,7 +423,7 @@ class Patterns:
             "births": self._search.count,
             "failed_trainings": 0 if self._network is None else self._network.failures,
             "too_late": self._too_late,
-            "set_aside": self._wild.aside + self._odd.aside,
+            "set_aside": self._outliers.n_rejected + self._residual_outliers.n_rejected,
         }
 
     def snapshot(self) -> Snapshot:
@@ -457,8 +475,12 @@ class Patterns:
             "mixture": self._mixture,
             "history": self._history,
             "pending": self._pending,
-            **({"wild": self._wild} if self._wild.share else {}),
-            **({"odd": self._odd} if self._odd.share else {}),
+            **({"outliers": self._outliers} if self._outliers.share else {}),
+            **(
+                {"residual_outliers": self._residual_outliers}
+                if self._residual_outliers.share
+                else {}
+            ),
             **({"trial": self._trial} if self._trial is not None else {}),
         }
 
@@ -535,10 +557,10 @@ class Patterns:
         elif dozed and not network.dozing:
             self._mixture.rise(slot, self._prior_of_network)
 
-    def _tame(self) -> bool:
-        """Put the first rewards onto the bounds that are known now; whether some lay beyond."""
-        if not self._wild.judges_the_first() or not self._recent.tame(
-            self._wild.low, self._wild.high
+    def _clip_first_rewards(self) -> bool:
+        """Clip the first rewards to the present bounds; whether any was outside."""
+        if not self._outliers.must_clip_first() or not self._recent.clip(
+            self._outliers.low, self._outliers.high
         ):
             return False
         self._scale.recount(

@@ -36,7 +36,7 @@ without."""
 _PERIODIC_WEEKS = 4
 """Weeks in each of which an arm must be best where rewards have a period of their own."""
 _ALPHA = 1e-5
-_WIDTHS = {False: np.array([0.4, 1.0, 2.0]), True: np.array([0.25, 1.0, 0.5])}
+_DRAW_SCALES = {False: np.array([0.4, 1.0, 2.0]), True: np.array([0.25, 1.0, 0.5])}
 """Least and largest factor on the width of draws, and c (`models/noise.py`); smaller where all arms
 share weights, which every arm then tries out."""
 _SPEAKS, _SURE = 0.01, 0.99
@@ -90,11 +90,11 @@ class StructuralMixture(Stateful):
     ) -> tuple[FloatArray, FloatArray]:
         """The expected value of every arm in each draw (rows) of a model and of standard normal
         numbers, and the variance of its noise."""
-        models, widths = self.models, _WIDTHS[shared]
+        models, scales = self.models, _DRAW_SCALES[shared]
         if shared:
             values = self.centre + self.spread * self._shared_draws(ms, z, X, now)
         else:
-            values = models.draws(ms, z, X[0], now, widths, self.centre, self.spread)
+            values = models.draws(ms, z, X[0], now, scales, self.centre, self.spread)
         return values, models.noises[ms, None] * self.spread**2
 
     def _shared_draws(
@@ -114,8 +114,13 @@ class StructuralMixture(Stateful):
         known = models.noises[ms, None] * (
             1 / np.maximum(variances, 1e-12) - 1 / models.priors(ms, X)
         )
-        least, most, plays = _WIDTHS[True].tolist()
-        kappa = draw_scale(1 / np.maximum(known, LEAST_KNOWN), least=least, most=most, plays=plays)
+        min_scale, max_scale, scale_c = _DRAW_SCALES[True].tolist()
+        kappa = draw_scale(
+            1 / np.maximum(known, LEAST_KNOWN),
+            min_scale=min_scale,
+            max_scale=max_scale,
+            scale_c=scale_c,
+        )
         shared: FloatArray = means[of] + kappa[of] * errors
         return shared
 

@@ -157,11 +157,11 @@ class RecentRounds(Stateful):
         if silence:
             self._network[:] = np.nan
 
-    def tame(self, low: float, high: float) -> bool:
-        """Put rewards beyond these bounds onto them; whether there were any."""
-        tamed = np.clip(self._reward, low, high) if self.count else self._reward
-        changed = bool((tamed != self._reward)[self._order()].any())
-        self._reward[self._order()] = tamed[self._order()]
+    def clip(self, low: float, high: float) -> bool:
+        """Clip rewards to these bounds; whether any was outside."""
+        clipped = np.clip(self._reward, low, high) if self.count else self._reward
+        changed = bool((clipped != self._reward)[self._order()].any())
+        self._reward[self._order()] = clipped[self._order()]
         return changed
 
     def _order(self, since: int = 0) -> IntArray:

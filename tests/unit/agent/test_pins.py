@@ -112,7 +112,7 @@ def test_agent_of_another_policy_opens_whenever_it_was_made() -> None:
 def test_new_agent_opens_again_without_any_version() -> None:
     ledger = MemoryLedger()
     first, _ = load_settings(
-        ledger, {"arms": ["a", "b"], "policy": ("tide", {"wild": 0.0})}, "here"
+        ledger, {"arms": ["a", "b"], "policy": ("tide", {"outlier_share": 0.0})}, "here"
     )
     assert first.parameters == {"wild": 0.0}
     assert load_settings(ledger, {}, "here")[0] == first

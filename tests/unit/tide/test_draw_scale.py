@@ -71,12 +71,12 @@ def test_arms_count_as_known_later_where_each_has_weights_of_its_own(
     shape: ProblemShape, plays: float
 ) -> None:
     prior = Patterns(TideParameters(), shape, Streams(0))._bank.prior
-    assert (prior.plays, prior.narrowest, prior.boldest) == (plays, 0.5, 2.0)
+    assert (prior.scale_c, prior.min_scale_plain, prior.max_scale) == (plays, 0.5, 2.0)
 
 
 def test_known_arms_are_drawn_with_a_quarter_of_the_width_with_contexts() -> None:
     tide = Patterns(TideParameters(), ProblemShape(3, 2), Streams(0))
-    assert float(tide._bank._widths[0]) == tide._bank.prior.boldness == 0.25
+    assert float(tide._bank._draw_scales[0]) == tide._bank.prior.min_scale == 0.25
 
 
 def test_decision_asks_sixteen_hypotheses_and_credits_one_of_them(
@@ -115,8 +115,8 @@ def test_regimes_draw_with_the_width_of_their_posterior_when_others_draw_narrowl
     maker = FAMILIES["regimes"].filters
     assert maker is not None
     drawn = []
-    for narrowest in (0.5, 1.0):
-        (made,) = maker(Layout(3, 1, False), NoisePrior(narrowest=narrowest), 1)
+    for min_scale_plain in (0.5, 1.0):
+        (made,) = maker(Layout(3, 1, False), NoisePrior(min_scale_plain=min_scale_plain), 1)
         for t in range(300):
             made.observe(t, t % 3, np.ones(1), 1.0 if t % 2 else -1.0, True)
         drawn.append(made.draw(300, np.ones((3, 1)), True, np.random.default_rng(0)))

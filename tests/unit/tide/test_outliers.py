@@ -22,10 +22,10 @@ FEW = ("network", "seasons", "last event", "last success", "turns", "fourier")
 
 
 def taught(rewards: list[float], share: float = 0.01) -> OutlierFilter:
-    wild = OutlierFilter(share, 2)
+    outliers = OutlierFilter(share, 2)
     for reward in rewards:
-        wild.takes(0, reward)
-    return wild
+        outliers.accepts(0, reward)
+    return outliers
 
 
 def ordinary(count: int) -> list[float]:
@@ -33,28 +33,34 @@ def ordinary(count: int) -> list[float]:
 
 
 def test_absurd_reward_is_set_aside_when_all_others_were_alike() -> None:
-    wild = taught(ordinary(100))
-    assert not wild.takes(0, 1e14)
-    assert wild.takes(0, 1.1)
-    assert not wild.takes(0, -1e14)
-    assert wild.aside == 2
+    outliers = taught(ordinary(100))
+    assert not outliers.accepts(0, 1e14)
+    assert outliers.accepts(0, 1.1)
+    assert not outliers.accepts(0, -1e14)
+    assert outliers.n_rejected == 2
 
 
 def test_second_reward_of_an_arm_beyond_the_bounds_is_taken_until_one_lies_within() -> None:
-    wild = taught(ordinary(600))
-    assert [wild.takes(0, r) for r in (9.0, 9.1, 9.2, 1.0, 9.3)] == [False, True, True, True, False]
-    assert not wild.takes(1, 9.0)  # the other arm has not been seen there
+    outliers = taught(ordinary(600))
+    assert [outliers.accepts(0, r) for r in (9.0, 9.1, 9.2, 1.0, 9.3)] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert not outliers.accepts(1, 9.0)  # the other arm has not been seen there
 
 
 def test_all_rewards_are_taken_when_nearly_all_are_equal() -> None:
-    wild = taught([0.0] * 300)
-    assert wild.takes(0, 37.0)
-    assert wild.takes(0, 1e14)
+    outliers = taught([0.0] * 300)
+    assert outliers.accepts(0, 37.0)
+    assert outliers.accepts(0, 1e14)
 
 
-def test_all_rewards_are_taken_when_no_share_may_be_wild_or_few_have_come() -> None:
-    assert taught(ordinary(100), share=0.0).takes(0, 1e14)
-    assert taught(ordinary(14)).takes(0, 1e14)
+def test_all_rewards_are_taken_when_no_share_may_be_outliers_or_few_have_come() -> None:
+    assert taught(ordinary(100), share=0.0).accepts(0, 1e14)
+    assert taught(ordinary(14)).accepts(0, 1e14)
 
 
 def test_bounds_ignore_the_farthest_reward_and_a_share_of_the_others() -> None:
@@ -64,8 +70,8 @@ def test_bounds_ignore_the_farthest_reward_and_a_share_of_the_others() -> None:
 
 
 def test_new_rewards_are_within_bounds_when_a_tenth_of_recent_ones_were() -> None:
-    wild = taught(ordinary(1000))
-    taken = [wild.takes(0, r) for _ in range(60) for r in (9.0, 1.0)]
+    outliers = taught(ordinary(1000))
+    taken = [outliers.accepts(0, r) for _ in range(60) for r in (9.0, 1.0)]
     assert taken[:2] == [False, True]
     assert all(taken[60:])
 
@@ -82,7 +88,7 @@ def test_tide_loses_few_rounds_when_one_reward_is_absurd(absurd_in: int) -> None
     assert absurd < usual + 15
 
 
-def test_tide_continues_bit_by_bit_when_restored_with_wild_rewards() -> None:
+def test_tide_continues_bit_by_bit_when_restored_with_outliers() -> None:
     parameters = TideParameters(without=FEW)
     shape = ProblemShape(3, 2, 0)
     rng = np.random.default_rng(5)
@@ -121,24 +127,22 @@ def test_bounds_are_those_of_the_median_and_of_the_place_that_numpy_finds(kind: 
         assert bounds(rewards, 0.01) == (middle - farthest, middle + farthest)
 
 
-def careful(rewards: list[float], recent: int = 1024) -> OutlierFilter:
-    wild = OutlierFilter(0.01, 2, careful=True, recent=recent)
+def confirmed(rewards: list[float], window: int = 1024) -> OutlierFilter:
+    outliers = OutlierFilter(0.01, 2, confirm_by_value=True, window=window)
     for reward in rewards:
-        wild.takes(0, reward)
-    return wild
+        outliers.accepts(0, reward)
+    return outliers
 
 
-def test_more_wild_rewards_than_their_share_are_set_aside_when_chance_may_have_brought_them() -> (
-    None
-):
+def test_more_outliers_than_their_share_are_set_aside_when_chance_may_have_brought_them() -> None:
     """Eight of 568 are more than one in a hundred."""
     rewards = ordinary(560)
     for i in range(8):
         rewards.insert(70 * (i + 1), 20.0 * 1.5**i)
-    by_share, by_chance = taught(rewards), careful(rewards)
-    assert by_share.takes(0, -9.0)
-    assert not by_chance.takes(0, -9.0)
-    assert by_chance.aside == 9
+    by_share, by_chance = taught(rewards), confirmed(rewards)
+    assert by_share.accepts(0, -9.0)
+    assert not by_chance.accepts(0, -9.0)
+    assert by_chance.n_rejected == 9
     low, high = bounds(
         np.array(rewards), 0.01, 3.0, 2.0
     )  # 5.68 + 2 sqrt(5.68) = 10.4 of them, and the farthest
@@ -158,50 +162,52 @@ def test_more_wild_rewards_than_their_share_are_set_aside_when_chance_may_have_b
         (-8.0, -8.5, True),
     ],
 )
-def test_second_wild_reward_is_taken_when_it_is_like_the_first(
+def test_second_outlier_is_taken_when_it_is_like_the_first(
     first: float, second: float, taken: bool
 ) -> None:
     """However much later and of whichever arm: a success is rare while nobody knows how to have
     one."""
-    wild = careful(ordinary(600))
-    assert not wild.takes(0, first)
-    assert all(wild.takes(0, reward) for reward in ordinary(50))
-    assert wild.takes(1, second) is taken
-    assert wild.aside == 2 - taken
+    outliers = confirmed(ordinary(600))
+    assert not outliers.accepts(0, first)
+    assert all(outliers.accepts(0, reward) for reward in ordinary(50))
+    assert outliers.accepts(1, second) is taken
+    assert outliers.n_rejected == 2 - taken
 
 
 def test_usual_rewards_are_taken_when_all_others_are_still_nearer() -> None:
     near = [0.1 * (r - 1) for r in ordinary(100)]
     for usual, taken in ((0.0, False), (2.0, True)):
-        wild = OutlierFilter(0.01, 1, careful=True, usual=usual)
-        assert all(wild.takes(0, reward) for reward in near)
-        assert wild.takes(0, 1.9) is taken
-        assert not wild.takes(0, -2.1)
+        outliers = OutlierFilter(0.01, 1, confirm_by_value=True, min_bound=usual)
+        assert all(outliers.accepts(0, reward) for reward in near)
+        assert outliers.accepts(0, 1.9) is taken
+        assert not outliers.accepts(0, -2.1)
 
 
 def test_rewards_are_varied_when_half_of_them_are_not_one_number() -> None:
-    assert careful(ordinary(40)).varied
-    assert not careful(ordinary(15)).varied  # no bounds yet
-    assert not careful([0.0] * 90 + ordinary(10) * 2).varied
-    assert not careful([0.0] * 60).varied
+    assert confirmed(ordinary(40)).varied
+    assert not confirmed(ordinary(15)).varied  # no bounds yet
+    assert not confirmed([0.0] * 90 + ordinary(10) * 2).varied
+    assert not confirmed([0.0] * 60).varied
     assert not taught(ordinary(40)).varied
 
 
-def test_careful_bounds_continue_from_a_snapshot() -> None:
-    first, second = careful(ordinary(200), recent=64), careful([], recent=64)
+def test_confirming_bounds_continue_from_a_snapshot() -> None:
+    first, second = confirmed(ordinary(200), window=64), confirmed([], window=64)
     second.restore(first.snapshot())
-    assert [w.takes(1, 9.0) for w in (first, second)] == [False, False]  # there was none before
-    second = careful([], recent=64)
+    assert [w.accepts(1, 9.0) for w in (first, second)] == [False, False]  # there was none before
+    second = confirmed([], window=64)
     second.restore(first.snapshot())
     assert second.varied
-    assert [w.takes(0, 9.2) for w in (first, second)] == [True, True]
+    assert [w.accepts(0, 9.2) for w in (first, second)] == [True, True]
 
 
-def flipping(seed: int, share: float, wild: float = 0.01) -> tuple[float, int]:
+def flipping(seed: int, share: float, outlier_share: float = 0.01) -> tuple[float, int]:
     world = WildRewardsParameters(n_arms=4, half_period=10, share=share)
     problem = wild_rewards(world, Streams(seed).child("problem"))
     policy = build_policy(
-        ("tide", {"wild": wild, "without": ["network"]}), shape_of(problem), seed=seed
+        ("tide", {"outlier_share": outlier_share, "without": ["network"]}),
+        shape_of(problem),
+        seed=seed,
     )
     trial = play(problem, policy, 600)
     return float(trial.regret[-1]), int(trial.diagnostics["set_aside"])
@@ -210,7 +216,7 @@ def flipping(seed: int, share: float, wild: float = 0.01) -> tuple[float, int]:
 def test_heavy_tails_cost_a_few_rounds_when_a_season_leads() -> None:
     """A reward that is like others, and nothing like those of its arm and phase."""
     usual, heavy = ([flipping(seed, share) for seed in (1, 2, 3)] for share in (0.0, 0.02))
-    learnt = [flipping(seed, 0.02, wild=0.0) for seed in (1, 2, 3)]
+    learnt = [flipping(seed, 0.02, outlier_share=0.0) for seed in (1, 2, 3)]
     assert sum(aside for _, aside in usual) == sum(aside for _, aside in learnt) == 0
     assert sum(aside for _, aside in heavy) > 12
     cost, without = (sum(regret for regret, _ in one) for one in (heavy, learnt))
@@ -250,12 +256,12 @@ def test_every_reward_is_learnt_when_most_are_one_number() -> None:
     [(ProblemShape(3), True), (ProblemShape(3, 2), False), (ProblemShape(3, 0, 2), False)],
 )
 def test_rewards_are_judged_by_what_was_expected_where_there_is_no_context(
-    shape: ProblemShape, careful: bool
+    shape: ProblemShape, confirm_by_value: bool
 ) -> None:
     tide = Patterns(TideParameters(), shape, Streams(0))
-    assert tide._wild._careful is careful
-    assert bool(tide._odd.share) is careful
-    assert ("odd" in tide.snapshot()) is careful
+    assert tide._outliers._confirm_by_value is confirm_by_value
+    assert bool(tide._residual_outliers.share) is confirm_by_value
+    assert ("residual_outliers" in tide.snapshot()) is confirm_by_value
 
 
 def test_first_rewards_of_an_arm_are_learnt_however_far_from_those_of_others() -> None:
@@ -280,7 +286,7 @@ def test_what_was_expected_is_remembered_when_restored() -> None:
             pass
     tides[1].restore(tides[0].snapshot())
     for tide in tides:
-        assert math.isfinite(tide._odd.low)
+        assert math.isfinite(tide._residual_outliers.low)
         tide.choose(Context())
         tide.learn(Event(Context(), 1, 0.02, decided=120))
         assert tide.diagnostics()["set_aside"] == 1
@@ -345,20 +351,20 @@ def test_absurd_reward_is_set_aside_when_something_is_observed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("beyond", "reward", "taken"), [(3, 0.6, False), (30, 0.6, True), (30, -2.1, False)]
+    ("threshold", "reward", "taken"), [(3, 0.6, False), (30, 0.6, True), (30, -2.1, False)]
 )
 def test_reward_is_taken_when_it_lies_less_than_as_many_times_as_far_out(
-    beyond: float, reward: float, taken: bool
+    threshold: float, reward: float, taken: bool
 ) -> None:
-    wild = OutlierFilter(0.01, 2, beyond=beyond)
+    outliers = OutlierFilter(0.01, 2, threshold=threshold)
     for usual in [1.0, 0.9, 1.1, 1.0] * 20:
-        wild.takes(0, usual)
-    assert wild.takes(0, reward) is taken
+        outliers.accepts(0, usual)
+    assert outliers.accepts(0, reward) is taken
 
 
-def test_absurd_reward_is_set_aside_unless_no_reward_may_be_wild() -> None:
-    for wild, aside in ((0.01, 1), (0.0, 0)):
-        policy = Patterns(TideParameters(wild=wild), ProblemShape(2), Streams(0))
+def test_absurd_reward_is_set_aside_unless_no_share_may_be_outliers() -> None:
+    for outlier_share, aside in ((0.01, 1), (0.0, 0)):
+        policy = Patterns(TideParameters(outlier_share=outlier_share), ProblemShape(2), Streams(0))
         for t in range(64):
             policy.learn(Event(Context(), t % 2, 1e14 if t == 40 else t % 2 + 0.1 * (t % 5), t))
         assert policy.diagnostics()["set_aside"] == aside

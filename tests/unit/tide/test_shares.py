@@ -39,7 +39,16 @@ def test_kernel_makes_draws_of_what_the_prior_says_of_every_slot(
     slots = np.flatnonzero(arrays.active)
     first, second = np.empty((len(slots), 3)), np.empty((len(slots), 3))
     kernels.prospects(
-        arrays, slots, now.t, now.covariates, now.per_arm, X, binary, prior.widths, first, second
+        arrays,
+        slots,
+        now.t,
+        now.covariates,
+        now.per_arm,
+        X,
+        binary,
+        prior.draw_scales,
+        first,
+        second,
     )
     for m, one, other in zip(slots, first, second, strict=True):
         forgets = bool(arrays.discount[m] < 1)
@@ -52,9 +61,9 @@ def test_kernel_makes_draws_of_what_the_prior_says_of_every_slot(
         else:
             means, leverages = bank.outlook(m, now, X)
             width = (
-                prior.bold(leverages)
+                prior.context_scale(leverages)
                 if arrays.contextual[m]
-                else prior.narrow(leverages, forgets=forgets)
+                else prior.plain_scale(leverages, forgets=forgets)
             )
             expected = means, width * np.sqrt(leverages)
         np.testing.assert_allclose(one, expected[0], rtol=1e-12, err_msg=str(bank.spec(m)))

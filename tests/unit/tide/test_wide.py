@@ -24,7 +24,7 @@ from tidepull.tide.models.spec import Spec
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 NARROW, WIDE, ARMS = 3, 9, 4  # three waves on the narrow context have nine numbers, too
-PRIOR = NoisePrior(boldness=0.25, boldest=2.0)
+PRIOR = NoisePrior(min_scale=0.25, max_scale=2.0)
 
 
 def test_vectors_stand_whole_behind_their_leading_directions_when_there_are_more_of_their_numbers() -> (
@@ -128,7 +128,7 @@ def learnt(rng: np.random.Generator, prior: NoisePrior) -> tuple[ModelBank, Floa
 
 def test_draws_of_who_sees_all_vary_together_as_weights_do() -> None:
     rng = np.random.default_rng(2)
-    bank, lam = learnt(rng, NoisePrior(boldness=1.0, boldest=1.0))
+    bank, lam = learnt(rng, NoisePrior(min_scale=1.0, max_scale=1.0))
     X = rows_of(rng)
     X[1] = X[0]  # two arms that are alike are drawn alike
     F, a, b = X[:, NARROW:], float(bank.arrays.a[0]), float(bank.arrays.b[0])

@@ -51,7 +51,7 @@ class ModelBank:
     ) -> None:
         self.layout = layout
         self._learnt = (*_LEARNT, "bins", "odds") if calibrated else _LEARNT
-        self.prior, self._widths = prior, prior.widths
+        self.prior, self._draw_scales = prior, prior.draw_scales
         self.size = len(slots)
         blocks = [max(layout.blocks(s) for s in room) for room in slots]
         vectors = [max(layout.blocks(s) * layout.dim(s) for s in room) for room in slots]
@@ -259,13 +259,13 @@ class ModelBank:
     ) -> FloatArray:
         """One posterior draw of every arm's expected reward under slot m.
 
-        s2 = b / Gamma(a, 1) and theta ~ N(mu, k^2 s2 Lam^-1), k the boldness where there is a
+        s2 = b / Gamma(a, 1) and theta ~ N(mu, k^2 s2 Lam^-1), k the draw scale where there is a
         context (of each arm its own, if some may be bolder); Beta-Bernoulli for one feature and
         binary rewards.
         """
         if not self.layout.shared:
             draws: FloatArray = together(
-                self._ready, self.arrays, self._widths, {m: 1}, state, X, binary, rng
+                self._ready, self.arrays, self._draw_scales, {m: 1}, state, X, binary, rng
             )[0]
             return draws
         if self._sees_all(m):
@@ -273,13 +273,13 @@ class ModelBank:
         bank = self.arrays
         std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
         noise = rng.standard_normal(int(bank.dim[m]))
-        if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
+        if bank.contextual[m] and self.prior.max_scale > self.prior.min_scale:
             means, errors, leverages = (np.empty(len(X)) for _ in range(3))
             kernels.shared_outlook(
                 bank, m, state.t, state.covariates, X, noise, means, errors, leverages
             )
-            return np.asarray(means + std * self.prior.bold(leverages) * errors)
-        std *= self.prior.boldness if bank.contextual[m] else 1.0
+            return np.asarray(means + std * self.prior.context_scale(leverages) * errors)
+        std *= self.prior.min_scale if bank.contextual[m] else 1.0
         drawn = np.empty(len(X))
         kernels.shared_draw(bank, m, state.t, state.covariates, X, std * noise, drawn)
         return drawn
@@ -307,7 +307,7 @@ class ModelBank:
             covariance
         )  # vectors may be alike, so that some values are 0
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        factors, made = self.prior.bold(leverages), []
+        factors, made = self.prior.context_scale(leverages), []
         for _ in range(count):
             std = float(np.sqrt(self.arrays.b[m] / rng.gamma(self.arrays.a[m])))
             made.append(np.asarray(means + std * factors * (root @ rng.standard_normal(len(root)))))
@@ -334,7 +334,7 @@ class ModelBank:
                     made += [self.draw(m, state, X, binary, rng) for _ in range(count)]
             return np.array(made)
         return together(
-            self._ready, self.arrays, self._widths, found, state, X, binary, rng, about=about
+            self._ready, self.arrays, self._draw_scales, found, state, X, binary, rng, about=about
         )
 
     def snapshot(self) -> Snapshot:

@@ -28,7 +28,7 @@ _PAYS = ((19.0, 1.0), (0.5, 49.5))
 """As if so many right and wrong arms had paid, and not, before the first round."""
 _WIDTH = 0.25
 """Of draws, in the posterior's standard deviations: least width of weights on a context
-(`NoisePrior.boldness`)."""
+(`NoisePrior.min_scale`)."""
 _LARGEST, _MOST = 1_000_000, 200_000
 """Products in a search for white coordinates, and in a round: a fraction of a millisecond."""
 _UNSAID = -4.0

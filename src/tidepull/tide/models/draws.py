@@ -22,7 +22,7 @@ from tidepull.types import FloatArray, IntArray
 def together(
     ready: Ready,
     bank: Bank,
-    widths: FloatArray,
+    draw_scales: FloatArray,
     found: Mapping[int, int],
     state: RoundState,
     X: FloatArray,
@@ -32,7 +32,7 @@ def together(
     about: Mapping[int, int] | None = None,
 ) -> FloatArray:
     """So many draws of every arm's expected reward under each slot, one a row, where arms have
-    blocks of their own; `widths` are those of `NoisePrior`. With `about`, a draw leaves the mean of
+    blocks of their own; `draw_scales` are those of `NoisePrior`. With `about`, a draw leaves the mean of
     its own slot for the average of means of those slots (of which it is one), each counted so many
     times: what it adds is its uncertainty alone."""
     asked = about or found
@@ -43,19 +43,19 @@ def together(
     drawn = np.empty((sum(found.values()), len(X)))
     draw_held(
         ready(bank), slots, counts, weights, state.t, state.covariates, state.per_arm, X, binary,
-        widths, rng, drawn,
+        draw_scales, rng, drawn,
     )  # fmt: skip
     return drawn
 
 
 def _draw_in_numpy(
     held: HeldArrays, slots: IntArray, counts: IntArray, weights: FloatArray, t: int,
-    covariates: FloatArray, per_arm: FloatArray, X: FloatArray, binary: bool, widths: FloatArray,
+    covariates: FloatArray, per_arm: FloatArray, X: FloatArray, binary: bool, draw_scales: FloatArray,
     rng: np.random.Generator, drawn: FloatArray,
 ) -> None:  # fmt: skip
     bank, n_arms, row = held.arrays, len(X), 0
     first, second = np.empty((len(slots), n_arms)), np.empty((len(slots), n_arms))
-    kernels.prospects(bank, slots, t, covariates, per_arm, X, binary, widths, first, second)
+    kernels.prospects(bank, slots, t, covariates, per_arm, X, binary, draw_scales, first, second)
     counted = (bank.dim[slots] == 1) & binary
     means = np.where(counted[:, None], 2 * first / (first + second) - 1, first)
     average = (weights[:, None] * means).sum(axis=0) / (weights.sum() or 1.0)
@@ -74,14 +74,14 @@ def _draw_in_numpy(
 @kernel(until_compiled=_draw_in_numpy, nogil=True)
 def draw_held(
     held: HeldArrays, slots: IntArray, counts: IntArray, weights: FloatArray, t: int,
-    covariates: FloatArray, per_arm: FloatArray, X: FloatArray, binary: bool, widths: FloatArray,
+    covariates: FloatArray, per_arm: FloatArray, X: FloatArray, binary: bool, draw_scales: FloatArray,
     rng: np.random.Generator, drawn: FloatArray,
 ) -> None:  # fmt: skip
     """`together` of a bank that is held ready: `counts` draws (rows) of each slot, about the average
     of means by `weights` (all 0: each about its own mean)."""
     bank, n_arms, row = held.arrays, X.shape[0], 0
     first, second = np.empty((len(slots), n_arms)), np.empty((len(slots), n_arms))
-    kernels.prospects(bank, slots, t, covariates, per_arm, X, binary, widths, first, second)
+    kernels.prospects(bank, slots, t, covariates, per_arm, X, binary, draw_scales, first, second)
     average, total = np.zeros(n_arms), 0.0
     for i in range(len(slots)):
         total += weights[i]

@@ -161,14 +161,14 @@ class Blocks:
         outlook: tuple[FloatArray, FloatArray, FloatArray],
         rng: np.random.Generator,
     ) -> FloatArray:
-        """mean + k s error of every arm, s2 = b / Gamma(a, 1), k the boldness where there is a
+        """mean + k s error of every arm, s2 = b / Gamma(a, 1), k the draw scale where there is a
         context, as in the bank; `outlook` is means, errors of a draw for s2 = 1, and leverages."""
         means, errors, leverages = outlook
         std = float(np.sqrt(noise[B] / rng.gamma(noise[A])))
         factor = (
-            self.prior.bold(leverages)
+            self.prior.context_scale(leverages)
             if self.contextual
-            else self.prior.narrow(leverages, forgets=True)
+            else self.prior.plain_scale(leverages, forgets=True)
         )
         return np.asarray(means + std * errors * factor)
 

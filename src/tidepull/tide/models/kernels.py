@@ -441,43 +441,45 @@ def outlook(
 
 
 @inlined
-def _bold(
-    leverages: FloatArray, least: float, most: float, plays: float, factors: FloatArray
+def _draw_scale(
+    leverages: FloatArray, min_scale: float, max_scale: float, scale_c: float, factors: FloatArray
 ) -> None:
     """`draw_scale`; factors may lie where leverages do."""
-    if least >= most:
-        factors[:] = least
+    if min_scale >= max_scale:
+        factors[:] = min_scale
         return
     known = 0.0
     for k in range(leverages.shape[0]):
         known += 1 / leverages[k]
-    scale = plays * math.log1p(known / leverages.shape[0] / 4)
+    scale = scale_c * math.log1p(known / leverages.shape[0] / 4)
     for k in range(leverages.shape[0]):
-        factors[k] = min(max(math.sqrt(scale * leverages[k]), least), most)
+        factors[k] = min(max(math.sqrt(scale * leverages[k]), min_scale), max_scale)
 
 
 @inlined
-def _narrow(leverages: FloatArray, narrowest: float, forgets: bool, factors: FloatArray) -> None:
-    """`NoisePrior.narrow`; factors may lie where leverages do."""
-    if forgets or narrowest == 1.0:
-        _bold(leverages, narrowest, 1.0, 1.0, factors)
+def _plain_scale(
+    leverages: FloatArray, min_scale: float, forgets: bool, factors: FloatArray
+) -> None:
+    """`NoisePrior.plain_scale`; factors may lie where leverages do."""
+    if forgets or min_scale == 1.0:
+        _draw_scale(leverages, min_scale, 1.0, 1.0, factors)
         return
     best = leverages[0]
     for k in range(1, leverages.shape[0]):
         best = min(best, leverages[k])
     for k in range(leverages.shape[0]):
-        factors[k] = min(narrowest * math.sqrt(leverages[k] / best), 1.0)
+        factors[k] = min(min_scale * math.sqrt(leverages[k] / best), 1.0)
 
 
 @inlined
-def _narrowed(
-    won: FloatArray, lost: FloatArray, narrowest: float, forgets: bool, factors: FloatArray
+def _beta_parameters(
+    won: FloatArray, lost: FloatArray, min_scale: float, forgets: bool, factors: FloatArray
 ) -> None:
     """`NoisePrior.beta`: counts become the parameters of Beta distributions."""
     for k in range(won.shape[0]):
         won[k], lost[k] = max(won[k], 0.0), max(lost[k], 0.0)
         factors[k] = 1 / (1 + won[k] + lost[k])
-    _narrow(factors, narrowest, forgets, factors)
+    _plain_scale(factors, min_scale, forgets, factors)
     for k in range(won.shape[0]):
         square = factors[k] * factors[k]
         won[k], lost[k] = 1 + won[k] / square, 1 + lost[k] / square
@@ -492,7 +494,7 @@ def prospects(
     per_arm: FloatArray,
     X: FloatArray,
     binary: bool,
-    widths: FloatArray,
+    draw_scales: FloatArray,
     first: FloatArray,
     second: FloatArray,
 ) -> None:
@@ -500,7 +502,7 @@ def prospects(
     Beta distribution where there is one feature and rewards are binary, else the mean and the
     standard deviation for s2 = 1.
 
-    `widths` are boldness, boldest, plays and narrowest of `NoisePrior`."""
+    `draw_scales` are those of `NoisePrior`."""
     most = 1
     for m in slots:
         most = max(most, bank.dim[m])
@@ -511,13 +513,19 @@ def prospects(
         forgets = bank.discount[m] < 1
         if binary and bank.dim[m] == 1:
             _counts(bank, m, t, covariates, first[i], second[i], tau)
-            _narrowed(first[i], second[i], widths[3], forgets, factors)
+            _beta_parameters(first[i], second[i], draw_scales[3], forgets, factors)
             continue
         _outlook(bank, m, t, covariates, per_arm, X, first[i], second[i], tau, phi, z, U)
         if not bank.contextual[m]:
-            _narrow(second[i], widths[3], forgets, factors)
+            _plain_scale(second[i], draw_scales[3], forgets, factors)
         else:
-            _bold(second[i], widths[0], max(widths[0], widths[1]), widths[2], factors)
+            _draw_scale(
+                second[i],
+                draw_scales[0],
+                max(draw_scales[0], draw_scales[1]),
+                draw_scales[2],
+                factors,
+            )
         for k in range(factors.shape[0]):
             second[i, k] = factors[k] * math.sqrt(second[i, k])
 
@@ -531,12 +539,12 @@ def prospects_held(
     per_arm: FloatArray,
     X: FloatArray,
     binary: bool,
-    widths: FloatArray,
+    draw_scales: FloatArray,
     first: FloatArray,
     second: FloatArray,
 ) -> None:
     """`prospects` of a bank that is held ready."""
-    prospects(held.arrays, slots, t, covariates, per_arm, X, binary, widths, first, second)
+    prospects(held.arrays, slots, t, covariates, per_arm, X, binary, draw_scales, first, second)
 
 
 @compiled

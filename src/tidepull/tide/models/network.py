@@ -74,7 +74,7 @@ class NetworkModel:
         self._head = ModelBank(
             Layout(n_arms, self._encoder.dim + beside, shared=True),
             [[stationary(contextual=True)]],
-            NoisePrior(most_noise=2.0, boldness=1.0),
+            NoisePrior(most_noise=2.0, min_scale=1.0),
         )
         self._head.assign(0, stationary(contextual=True))
         self._nothing = empty_state(0, n_arms)

@@ -32,26 +32,26 @@ _LEAST = 1e-3
 
 
 def draw_scale(
-    leverages: FloatArray, *, least: float, most: float, plays: float = 1.0
+    leverages: FloatArray, *, min_scale: float, max_scale: float, scale_c: float = 1.0
 ) -> FloatArray:
-    """The factor of every arm; `leverages` are 1 / n_k, of several models one a row, `plays` is c.
+    """The factor of every arm; `leverages` are 1 / n_k, of several models one a row.
 
     >>> draw_scale(np.array([0.01, 0.01, 1e3]), least=0.5, most=2.0).round(2).tolist()
     [0.5, 0.5, 2.0]
     """
     known = np.mean(1.0 / leverages, axis=-1, keepdims=True)
-    logs = np.reshape([plays * math.log1p(n / 4) for n in known.ravel().tolist()], known.shape)
-    return np.asarray(np.clip(np.sqrt(logs * leverages), least, most))
+    logs = np.reshape([scale_c * math.log1p(n / 4) for n in known.ravel().tolist()], known.shape)
+    return np.asarray(np.clip(np.sqrt(logs * leverages), min_scale, max_scale))
 
 
-def lasting_scale(leverages: FloatArray, narrowest: float) -> FloatArray:
+def lasting_scale(leverages: FloatArray, min_scale: float) -> FloatArray:
     """The factor of every arm under a model that neither forgets nor sees a context.
 
     >>> lasting_scale(1 / np.array([400.0, 225.0, 100.0, 7.0]), 0.5).round(2).tolist()
     [0.5, 0.67, 1.0, 1.0]
     """
     best = np.min(leverages, axis=-1, keepdims=True)
-    return np.asarray(np.minimum(narrowest * np.sqrt(leverages / best), 1.0))
+    return np.asarray(np.minimum(min_scale * np.sqrt(leverages / best), 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class NoisePrior:
 
     It is smaller where every arm has weights of its own on the context: each of arms x coordinates
     weights asks to be tried out, and with a wide prior most rounds would go into that. For the same
-    reason draws of weights on the context have `boldness` times the posterior's standard deviation:
+    reason draws of weights on the context have `min_scale` times the posterior's standard deviation:
     contexts that vary try weights out by themselves. Where they do not, an arm is drawn more boldly
-    the less is known of it beside the others, up to `boldest`; `plays` is c above.
-    Without context, draws of arms that are known have down to `narrowest` times the posterior's
+    the less is known of it beside the others, up to `max_scale`; `scale_c` is c above.
+    Without context, draws of arms that are known have down to `min_scale_plain` times the posterior's
     standard deviation, and never more than that. `by_density`: chances of rewards of 0 and 1, where
     there is more than one feature, come from the densities of both."""
 
@@ -74,18 +74,18 @@ class NoisePrior:
     memory: float = 0.995
     reward_std: float = 1.0
     own_context_std: float = 0.7
-    boldness: float = 0.5
-    boldest: float = 0.5
-    plays: float = 1.0
-    narrowest: float = 1.0
+    min_scale: float = 0.5
+    max_scale: float = 0.5
+    scale_c: float = 1.0
+    min_scale_plain: float = 1.0
     least_noise: float = 0.003
     most_noise: float = 1.0
     by_density: bool = False
 
     @property
-    def widths(self) -> FloatArray:
+    def draw_scales(self) -> FloatArray:
         """What kernels read of it."""
-        return np.array([self.boldness, self.boldest, self.plays, self.narrowest])
+        return np.array([self.min_scale, self.max_scale, self.scale_c, self.min_scale_plain])
 
     def ridge(self, noise: FloatArray, own_context: BoolArray) -> FloatArray:
         """lam0 = s2 / tau^2, so that an arm never seen has the prior variance tau^2 whatever the
@@ -94,29 +94,31 @@ class NoisePrior:
             np.clip(noise, self.least_noise, self.most_noise) / self.variance(own_context)
         )
 
-    def bold(self, leverages: FloatArray) -> FloatArray | float:
+    def context_scale(self, leverages: FloatArray) -> FloatArray | float:
         """The factor on the width of draws of every arm where there is a context."""
-        if self.boldest <= self.boldness:
-            return self.boldness
-        return draw_scale(leverages, least=self.boldness, most=self.boldest, plays=self.plays)
+        if self.max_scale <= self.min_scale:
+            return self.min_scale
+        return draw_scale(
+            leverages, min_scale=self.min_scale, max_scale=self.max_scale, scale_c=self.scale_c
+        )
 
-    def narrow(self, leverages: FloatArray, *, forgets: bool) -> FloatArray | float:
+    def plain_scale(self, leverages: FloatArray, *, forgets: bool) -> FloatArray | float:
         """The factor where there is none. Who forgets cannot be misled for longer than he
         remembers."""
-        if self.narrowest == 1.0:
+        if self.min_scale_plain == 1.0:
             return 1.0
         if not forgets:
-            return lasting_scale(leverages, self.narrowest)
-        return draw_scale(leverages, least=self.narrowest, most=1.0)
+            return lasting_scale(leverages, self.min_scale_plain)
+        return draw_scale(leverages, min_scale=self.min_scale_plain, max_scale=1.0)
 
     def beta(
         self, won: FloatArray, lost: FloatArray, *, forgets: bool
     ) -> tuple[FloatArray, FloatArray]:
         """Both parameters of the Beta distributions of arms, from numbers of successes and
         failures: much narrower."""
-        if self.narrowest < 1.0:
+        if self.min_scale_plain < 1.0:
             won, lost = np.maximum(won, 0), np.maximum(lost, 0)
-            narrower = self.narrow(1 / (1 + won + lost), forgets=forgets) ** 2
+            narrower = self.plain_scale(1 / (1 + won + lost), forgets=forgets) ** 2
             won, lost = won / narrower, lost / narrower
         # Until a change of units is worked in, sums of rewards may exceed their numbers.
         return np.maximum(1 + won, _LEAST), np.maximum(1 + lost, _LEAST)

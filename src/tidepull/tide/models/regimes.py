@@ -153,7 +153,7 @@ def _gated(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
 def _made(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
     # With narrow draws a regime in which no arm pays would never ask after those that once paid
     # nothing in it.
-    blocks = Blocks(layout, layout.context_dim > 1, replace(prior, narrowest=1.0))
+    blocks = Blocks(layout, layout.context_dim > 1, replace(prior, min_scale_plain=1.0))
     numbers = _CONTEXTUAL_PARTICLES * _CONTEXTUAL_REGIMES * blocks.count * blocks.dim**2
     if layout.n_arms > _MOST_ARMS or (blocks.contextual and numbers > _LARGEST):
         return []

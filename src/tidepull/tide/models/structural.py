@@ -359,7 +359,7 @@ class StructuralModels(Stateful):
         return mean, cov
 
     def draws(
-        self, ms: IntArray, z: FloatArray, x: FloatArray, now: float, widths: FloatArray,
+        self, ms: IntArray, z: FloatArray, x: FloatArray, now: float, draw_scales: FloatArray,
         centre: float, spread: float,
     ) -> FloatArray:  # fmt: skip
         """x'w of every arm in each draw of a model, where arms have weights of their own.
@@ -374,8 +374,8 @@ class StructuralModels(Stateful):
             Features.
         now : float
             The time, in hours (rounds).
-        widths : array of shape (3,)
-            The least and the largest factor on the width of draws, and c (`noise.py`).
+        draw_scales : array of shape (3,)
+            Minimum and maximum of the draw scale, and its constant c (`noise.py`).
         centre, spread : float
             The units of the values.
         """
@@ -383,8 +383,8 @@ class StructuralModels(Stateful):
         decays = self._persistences[:, None] ** np.maximum(0.0, now - self._clock)
         draw_values(
             self._mean, self._cov, self._v, self._places, self._starts, self._squares, self._is_met,
-            self._a, self._b, x, decays, self._persistence, self._lasting, ms, z, widths, centre,
-            spread, values,
+            self._a, self._b, x, decays, self._persistence, self._lasting, ms, z, draw_scales,
+            centre, spread, values,
         )  # fmt: skip
         return values
 

@@ -224,7 +224,7 @@ def _values_in_numpy(
     mean: FloatArray, cov: FloatArray, v: FloatArray, places: IntArray, starts: IntArray,
     squares: IntArray, is_met: BoolArray, a: FloatArray, b: FloatArray, x: FloatArray,
     decays: FloatArray, persistence: IntArray, lasting: FloatArray, ms: IntArray, z: FloatArray,
-    widths: FloatArray, centre: float, spread: float, values: FloatArray,
+    draw_scales: FloatArray, centre: float, spread: float, values: FloatArray,
 ) -> None:  # fmt: skip
     n_arms, end = len(is_met), x[-1]
     for m in np.unique(ms).tolist():
@@ -246,13 +246,13 @@ def _values_in_numpy(
         prior += end * end * (v[own][-1] * (lasts * lasts))
         reach = lasts * end
         variances = forms + reach * reach * v[own][-1] * (1 - f * f)
-        plays = 1 / np.maximum(variances, _LEAST_VARIANCE) - 1 / prior
-        plays = np.maximum(b[m] / a[m] * plays, LEAST_KNOWN)
+        n_known = 1 / np.maximum(variances, _LEAST_VARIANCE) - 1 / prior
+        n_known = np.maximum(b[m] / a[m] * n_known, LEAST_KNOWN)
         known = 0.0
         for k in range(n_arms):
-            known += plays[k]
-        scale = widths[2] * math.log1p(known / n_arms / 4)
-        kappa = np.minimum(np.maximum(np.sqrt(scale / plays), widths[0]), widths[1])
+            known += n_known[k]
+        scale = draw_scales[2] * math.log1p(known / n_arms / 4)
+        kappa = np.minimum(np.maximum(np.sqrt(scale / n_known), draw_scales[0]), draw_scales[1])
         errors = kappa * np.sqrt(np.maximum(variances, 0.0))
         drawn = ms == m
         values[drawn] = centre + spread * (means + errors * z[drawn])
@@ -263,7 +263,7 @@ def draw_values(
     mean: FloatArray, cov: FloatArray, v: FloatArray, places: IntArray, starts: IntArray,
     squares: IntArray, is_met: BoolArray, a: FloatArray, b: FloatArray, x: FloatArray,
     decays: FloatArray, persistence: IntArray, lasting: FloatArray, ms: IntArray, z: FloatArray,
-    widths: FloatArray, centre: float, spread: float, values: FloatArray,
+    draw_scales: FloatArray, centre: float, spread: float, values: FloatArray,
 ) -> None:  # fmt: skip
     """The value of every arm (columns) in each draw of a model (rows), where arms have weights of
     their own: x'F m + kappa sqrt(x'C x) z, with kappa of `noise.py`. What a model believes is
@@ -271,12 +271,12 @@ def draw_values(
 
     `starts` and `squares` say where the coefficients of models and their covariances begin.
     `decays` is f of every `persistence` and arm, `lasting` the part of a deviation's error that
-    outlasts a day; `widths` are the least and the largest kappa, and c; `centre` and `spread` are
-    units."""
+    outlasts a day; `draw_scales` are the minimum and maximum of kappa, and c; `centre` and
+    `spread` are units."""
     n_models, n_arms, end = lasting.shape[0], is_met.shape[0], x[x.shape[0] - 1]
     is_done = np.zeros(n_models, np.bool_)
     means, errors = np.empty((n_models, n_arms)), np.empty((n_models, n_arms))
-    all_rows, all_products, plays = np.empty_like(x), np.empty_like(x), np.empty(n_arms)
+    all_rows, all_products, n_known = np.empty_like(x), np.empty_like(x), np.empty(n_arms)
     for n in range(ms.shape[0]):
         m = ms[n]
         if not is_done[m]:
@@ -310,13 +310,13 @@ def draw_values(
                         variance += row[i] * row[i] * variance_of[i]
                 reach = lasts * end
                 variance += reach * reach * variance_of[last] * (1 - f * f)
-                play = b[m] / a[m] * (1 / max(variance, _LEAST_VARIANCE) - 1 / prior)
-                plays[k] = max(play, LEAST_KNOWN)
-                known += plays[k]
+                known_by = b[m] / a[m] * (1 / max(variance, _LEAST_VARIANCE) - 1 / prior)
+                n_known[k] = max(known_by, LEAST_KNOWN)
+                known += n_known[k]
                 errors[m, k] = math.sqrt(max(variance, 0.0))
-            scale = widths[2] * math.log1p(known / n_arms / 4)
+            scale = draw_scales[2] * math.log1p(known / n_arms / 4)
             for k in range(n_arms):
-                kappa = min(max(math.sqrt(scale / plays[k]), widths[0]), widths[1])
+                kappa = min(max(math.sqrt(scale / n_known[k]), draw_scales[0]), draw_scales[1])
                 errors[m, k] *= kappa
         for k in range(n_arms):
             values[n, k] = centre + spread * (means[m, k] + errors[m, k] * z[n, k])

@@ -117,7 +117,7 @@ def test_shared_draw_moves_by_the_noise_as_the_posterior_is_wide(hypothesis: Spe
 
 
 @pytest.mark.parametrize("contextual", [False, True])
-def test_draw_is_as_wide_as_noise_and_boldness_say(contextual: bool) -> None:
+def test_draw_is_as_wide_as_noise_and_scale_say(contextual: bool) -> None:
     bank, _, now = taught(fourier(6.0, contextual=contextual), shared=False)
     normals, gamma = np.array([1.0, -2.0, 0.5]), 2.5
     means, leverages = bank.outlook(0, now, X)
@@ -128,7 +128,7 @@ def test_draw_is_as_wide_as_noise_and_boldness_say(contextual: bool) -> None:
     )
 
 
-def test_shared_draws_are_as_wide_as_noise_and_boldness_say() -> None:
+def test_shared_draws_are_as_wide_as_noise_and_scale_say() -> None:
     bank, _, now = taught(stationary(contextual=True), shared=True)
     normals, gamma = np.array([1.0, -2.0, 0.5, 0.25]), 2.5
     expected = np.empty(N_ARMS)

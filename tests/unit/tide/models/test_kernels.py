@@ -196,7 +196,7 @@ def test_draws_have_the_mean_and_spread_of_the_posterior(shared: bool) -> None:
     means, leverages = bank.outlook(0, now, X)
     noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)  # mean of the inverse gamma
     np.testing.assert_allclose(draws.mean(axis=0), means, atol=0.05)
-    noise *= bank.prior.boldness**2
+    noise *= bank.prior.min_scale**2
     np.testing.assert_allclose(draws.var(axis=0), noise * leverages, rtol=0.06)
 
 

@@ -22,11 +22,13 @@ from tidepull.types import FloatArray
 N_ARMS, Q = 3, 5
 
 
-def taught(hypothesis: Spec, *, shared: bool, boldest: float, plays: tuple[int, ...]) -> ModelBank:
+def taught(
+    hypothesis: Spec, *, shared: bool, max_scale: float, plays: tuple[int, ...]
+) -> ModelBank:
     """A bank of one hypothesis that has seen arm k in plays[k] rounds; arms pay 1, but the last one
     pays -1."""
     spec = hypothesis
-    layout, prior = Layout(N_ARMS, Q, shared), NoisePrior(boldest=boldest)
+    layout, prior = Layout(N_ARMS, Q, shared), NoisePrior(max_scale=max_scale)
     bank = ModelBank(layout, [[spec]], prior)
     bank.assign(0, spec)
     rng = np.random.default_rng(1)
@@ -45,20 +47,20 @@ def rows(seed: int = 2) -> FloatArray:
     return np.concatenate([np.ones((N_ARMS, 1)), z], axis=1)
 
 
-def test_boldness_is_least_when_all_arms_are_known_alike() -> None:
-    np.testing.assert_array_equal(draw_scale(np.full(4, 0.3), least=0.5, most=2.0), 0.5)
+def test_scale_is_least_when_all_arms_are_known_alike() -> None:
+    np.testing.assert_array_equal(draw_scale(np.full(4, 0.3), min_scale=0.5, max_scale=2.0), 0.5)
 
 
-def test_boldness_asks_for_the_logarithm_of_what_the_average_arm_has() -> None:
+def test_scale_asks_for_the_logarithm_of_what_the_average_arm_has() -> None:
     known = np.array([100.0, 100.0, 98.0, 2.0])  # the mean is 75
-    found = draw_scale(1 / known, least=0.5, most=2.0)
+    found = draw_scale(1 / known, min_scale=0.5, max_scale=2.0)
     np.testing.assert_allclose(found[3], np.sqrt(np.log(1 + 75 / 4) / 2.0))
     np.testing.assert_array_equal(found[:3], 0.5)
 
 
-def test_boldness_asks_for_half_of_that_when_arms_need_half_the_plays() -> None:
+def test_scale_asks_for_half_of_that_when_arms_need_half_the_plays() -> None:
     known = np.array([100.0, 100.0, 98.0, 2.0])
-    found = draw_scale(1 / known, least=0.5, most=2.0, plays=0.5)
+    found = draw_scale(1 / known, min_scale=0.5, max_scale=2.0, scale_c=0.5)
     np.testing.assert_allclose(found[3], np.sqrt(0.5 * np.log(1 + 75 / 4) / 2.0))
 
 
@@ -70,21 +72,23 @@ def test_boldness_asks_for_half_of_that_when_arms_need_half_the_plays() -> None:
         (
             discounted(0.999),
             (80, 7, 1),
-            lambda known, least: draw_scale(known, least=least, most=1),
+            lambda known, min_scale: draw_scale(known, min_scale=min_scale, max_scale=1),
         ),
     ],
     ids=["for ever", "forgets"],
 )
-@pytest.mark.parametrize("narrowest", [0.5, 1.0], ids=["narrow", "as they are"])
+@pytest.mark.parametrize("min_scale_plain", [0.5, 1.0], ids=["narrow", "as they are"])
 def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_the_posterior(
     hypothesis: Spec,
     plays: tuple[int, ...],
     scale: Callable[[FloatArray, float], FloatArray],
-    narrowest: float,
+    min_scale_plain: float,
     together: bool,
 ) -> None:
     spec = hypothesis
-    bank = ModelBank(Layout(N_ARMS, 1, False), [[spec]], NoisePrior(narrowest=narrowest))
+    bank = ModelBank(
+        Layout(N_ARMS, 1, False), [[spec]], NoisePrior(min_scale_plain=min_scale_plain)
+    )
     bank.assign(0, spec)
     rng, t = np.random.default_rng(1), 0
     for arm, count in enumerate(plays):
@@ -101,23 +105,25 @@ def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_th
     )
     _, leverages = bank.outlook(0, moment, X)
     noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)
-    factor = scale(leverages, narrowest)
+    factor = scale(leverages, min_scale_plain)
     np.testing.assert_allclose(draws.std(axis=0) / np.sqrt(noise * leverages), factor, rtol=0.05)
     assert factor[2] == 1.0
-    assert narrowest == 1.0 or 0.5 < factor[1] < 0.9, "where the number of plays makes a difference"
+    assert min_scale_plain == 1.0 or 0.5 < factor[1] < 0.9, (
+        "where the number of plays makes a difference"
+    )
 
 
 def test_hidden_states_draw_as_those_that_forget() -> None:
     leverages, errors = np.array([1 / 80, 1 / 9, 1.0]), np.array([0.3, -0.2, 0.1])
     narrow, wide = (
-        Blocks(Layout(N_ARMS, 1, False), False, NoisePrior(narrowest=k)) for k in (0.5, 1.0)
+        Blocks(Layout(N_ARMS, 1, False), False, NoisePrior(min_scale_plain=k)) for k in (0.5, 1.0)
     )
     drawn = [
         b.drawn(b.noise(), (np.zeros(3), errors, leverages), np.random.default_rng(3))
         for b in (narrow, wide)
     ]
     np.testing.assert_allclose(
-        drawn[0] / drawn[1], draw_scale(leverages, least=0.5, most=1.0, plays=1.0)
+        drawn[0] / drawn[1], draw_scale(leverages, min_scale=0.5, max_scale=1.0, scale_c=1.0)
     )
     n, s = np.array([80.0, 9.0, 1.0]), np.array([20.0, 3.0, 1.0])
     found = narrow.beta_draw(n, s, np.random.default_rng(4))
@@ -136,7 +142,7 @@ def test_an_arm_far_behind_the_leader_is_drawn_as_widely_as_the_posterior() -> N
 
 def test_a_good_arm_with_bad_luck_is_asked_as_often_as_posterior_sampling_asks() -> None:
     spec = stationary(False)
-    bank = ModelBank(Layout(2, 1, False), [[spec]], NoisePrior(narrowest=0.5))
+    bank = ModelBank(Layout(2, 1, False), [[spec]], NoisePrior(min_scale_plain=0.5))
     bank.assign(0, spec)
     rewards = [(0, t % 5 < 2) for t in range(4000)] + [(1, t % 6 == 0) for t in range(36)]
     for t, (arm, success) in enumerate(rewards):
@@ -153,26 +159,28 @@ def test_beta_draws_are_half_as_wide_for_known_arms_when_draws_are_narrow() -> N
     won, lost = np.array([300.0, 100.0, 1.0]), np.array([100.0, 100.0, 0.0])
     rng = np.random.default_rng(2)
     wide, narrow = (
-        rng.beta(*NoisePrior(narrowest=least).beta(won, lost, forgets=False), size=(20_000, 3)).std(
-            axis=0
-        )
+        rng.beta(
+            *NoisePrior(min_scale_plain=least).beta(won, lost, forgets=False), size=(20_000, 3)
+        ).std(axis=0)
         for least in (1.0, 0.5)
     )
     np.testing.assert_allclose(narrow / wide, [0.5, 0.71, 1.0], rtol=0.03)
 
 
-@pytest.mark.parametrize("narrowest", [0.5, 1.0])
-def test_beta_draws_are_finite_when_sums_of_rewards_exceed_their_numbers(narrowest: float) -> None:
+@pytest.mark.parametrize("min_scale_plain", [0.5, 1.0])
+def test_beta_draws_are_finite_when_sums_of_rewards_exceed_their_numbers(
+    min_scale_plain: float,
+) -> None:
     won, lost = np.array([7.0, -2.5]), np.array([-3.0, 4.0])
-    prior, rng = NoisePrior(narrowest=narrowest), np.random.default_rng(0)
+    prior, rng = NoisePrior(min_scale_plain=min_scale_plain), np.random.default_rng(0)
     draws = np.array([prior.beta_draw(won, lost, rng, forgets=True) for _ in range(100)])
     assert ((draws >= -1) & (draws <= 1)).all()
     assert draws[:, 0].mean() > 0.9
     assert draws[:, 1].mean() < -0.5
 
 
-def test_boldness_stays_between_its_bounds_whatever_is_known() -> None:
-    found = draw_scale(np.array([1e-6, 1.0, 1e6]), least=0.5, most=2.0)
+def test_scale_stays_between_its_bounds_whatever_is_known() -> None:
+    found = draw_scale(np.array([1e-6, 1.0, 1e6]), min_scale=0.5, max_scale=2.0)
     assert found[0] == 0.5
     assert found[2] == 2.0
     assert ((found >= 0.5) & (found <= 2.0)).all()
@@ -182,7 +190,7 @@ def test_boldness_stays_between_its_bounds_whatever_is_known() -> None:
     "hypothesis", [stationary(True), discounted(0.9, True)], ids=["inverse", "moments"]
 )
 def test_shared_outlook_adds_up_to_the_shared_draw(hypothesis: Spec) -> None:
-    bank = taught(hypothesis, shared=True, boldest=2.0, plays=(20, 5, 1))
+    bank = taught(hypothesis, shared=True, max_scale=2.0, plays=(20, 5, 1))
     moment, X = empty_state(26, N_ARMS), rows()
     noise = np.random.default_rng(3).standard_normal(Q)
     draws, means, errors, leverages = (np.empty(N_ARMS) for _ in range(4))
@@ -203,11 +211,11 @@ def test_shared_outlook_adds_up_to_the_shared_draw(hypothesis: Spec) -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own weights", "shared weights"])
-def test_draws_have_the_boldness_of_each_arm_when_one_is_hardly_known(shared: bool) -> None:
+def test_draws_have_the_scale_of_each_arm_when_one_is_hardly_known(shared: bool) -> None:
     X = rows()
     if shared:
         X[2, 1:] *= 40  # far from all that was played
-    bank = taught(stationary(True), shared=shared, boldest=2.0, plays=(60, 60, 1))
+    bank = taught(stationary(True), shared=shared, max_scale=2.0, plays=(60, 60, 1))
     rng, moment = np.random.default_rng(4), empty_state(121, N_ARMS)
     draws = np.array([bank.draw(0, moment, X, False, rng) for _ in range(6000)])
     leverages: FloatArray = np.empty(N_ARMS)
@@ -220,7 +228,9 @@ def test_draws_have_the_boldness_of_each_arm_when_one_is_hardly_known(shared: bo
         _, leverages = bank.outlook(0, moment, X)
     noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)  # the mean of b / Gamma(a, 1)
     factor = draws.std(axis=0) / np.sqrt(noise * leverages)
-    np.testing.assert_allclose(factor, draw_scale(leverages, least=0.5, most=2.0), rtol=0.05)
+    np.testing.assert_allclose(
+        factor, draw_scale(leverages, min_scale=0.5, max_scale=2.0), rtol=0.05
+    )
     assert factor[2] > 1.2
     assert factor[:2].max() < 0.65
 
@@ -228,8 +238,8 @@ def test_draws_have_the_boldness_of_each_arm_when_one_is_hardly_known(shared: bo
 def test_arm_that_disappointed_once_is_tried_again_when_draws_may_be_bold() -> None:
     moment, X = empty_state(81, N_ARMS), rows()
 
-    def chances(boldest: float) -> float:
-        bank = taught(stationary(True), shared=False, boldest=boldest, plays=(40, 40, 1))
+    def chances(max_scale: float) -> float:
+        bank = taught(stationary(True), shared=False, max_scale=max_scale, plays=(40, 40, 1))
         rng = np.random.default_rng(5)
         return float(
             np.mean([np.argmax(bank.draw(0, moment, X, False, rng)) == 2 for _ in range(2000)])
