@@ -75,7 +75,7 @@ def played(world: str, rounds: int) -> tuple[ModelBank, Window, bool]:
     bank = tide._bank
     for t in range(rounds + _REWARDS):
         if t == rounds:
-            bank = tide._bank.twin()
+            bank = tide._bank.copy()
         context, rewards = see(t, rng)
         arm = learner.choose(context)
         learner.learn(Event(context, arm, float(rewards[arm])))
@@ -116,10 +116,10 @@ def line(world: str, rounds: int, lags: list[int]) -> str:
     bank, window, binary = played(world, rounds)
     spent: dict[int, list[float]] = {lag: [] for lag in (0, *lags)}
     for repeat in range(_REPEATS):
-        one = bank.twin()
+        one = bank.copy()
         now = {0: finish_counted(one, window, binary)}
         for lag in lags:
-            two = bank.twin()
+            two = bank.copy()
             now[lag] = in_blocks(two, window, binary, lag)
             for name in ("a", "b", "stamp", "vec", "mat"):
                 assert getattr(one.arrays, name).tobytes() == getattr(two.arrays, name).tobytes()

@@ -96,7 +96,7 @@ def main() -> None:
     options = parser.parse_args()
     problems = options.problem or PROBLEMS
     rows = run_missing(
-        specs(problems, range(options.seeds)), RESULTS, options.jobs, fresh=options.fresh
+        specs(problems, range(options.seeds)), RESULTS, options.jobs, fresh=options.reset_copy
     )
     command = (
         "python -m research.benchmarks.criteo_bounds"

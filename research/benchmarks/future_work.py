@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="run every trial again")
     options = parser.parse_args()
     rows = run_missing(
-        specs(VARIANTS, SEEDS), RESULTS, options.jobs, fresh=options.fresh, also=[DEFAULTS]
+        specs(VARIANTS, SEEDS), RESULTS, options.jobs, fresh=options.reset_copy, also=[DEFAULTS]
     )
     promising = [BASE, *(name for name in VARIANTS if relative(rows, name) < PROMISING)]
     again = run_missing(specs(promising, FRESH_SEEDS), RESULTS, options.jobs)

@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--fresh", action="store_true", help="run every trial again")
     options = parser.parse_args()
-    rows = run_missing(specs(), RESULTS, options.jobs, fresh=options.fresh)
+    rows = run_missing(specs(), RESULTS, options.jobs, fresh=options.reset_copy)
     text = f"{provenance('python -m research.benchmarks.initialisation', rows, options.jobs)}\n\n{table(rows)}"
     print(text)
     write_between(ROOT / "research" / "lab" / "neural.md", "initialisation", text)

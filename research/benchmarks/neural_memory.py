@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--fresh", action="store_true", help="run every trial again")
     options = parser.parse_args()
-    rows = run_missing(specs(), RESULTS, options.jobs, fresh=options.fresh)
+    rows = run_missing(specs(), RESULTS, options.jobs, fresh=options.reset_copy)
     text = f"{provenance('python -m research.benchmarks.neural_memory', rows, options.jobs)}\n\n{table(rows)}"
     print(text)
     write_between(ROOT / "research" / "lab" / "neural.md", "neural-memory", text)

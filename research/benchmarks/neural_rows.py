@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--fresh", action="store_true", help="run every trial again")
     options = parser.parse_args()
-    rows = run_missing(specs(CELLS, SEEDS), RESULTS, options.jobs, fresh=options.fresh)
+    rows = run_missing(specs(CELLS, SEEDS), RESULTS, options.jobs, fresh=options.reset_copy)
     text = f"{provenance('python -m research.benchmarks.neural_rows', rows, options.jobs)}\n\n{table(rows, CELLS)}"
     far = [cell for cell in CELLS if abs(difference(summary(rows, *cell), reported(*cell))) > 2]
     if far:

@@ -50,9 +50,9 @@ specs = st.builds(
     shapes=st.tuples(*[st.sampled_from([NO_CLOCK, SINE, SQUARE, ADDED_SINE])] * 2),
     periods=st.tuples(periods, periods),
     offsets=st.tuples(offsets, offsets),
-    cell_by=st.sampled_from([NO_COVARIATE, LAST_ARM.index, LAST_SUCCESS.index]),
-    times=any_column,
-    beside=any_column,
+    regime_by=st.sampled_from([NO_COVARIATE, LAST_ARM.index, LAST_SUCCESS.index]),
+    interaction=any_column,
+    appended=any_column,
     discount=discounts,
     contextual=flags,
 )
@@ -76,7 +76,7 @@ def bank_of(spec: Spec) -> ModelBank:
 
 def located(bank: ModelBank, now: RoundState) -> tuple[int, FloatArray]:
     tau = np.full(kernels.MAX_WIDTH, np.nan)
-    cell, width = kernels.locate(bank.arrays, 0, now.t, now.covariates, tau)
+    cell, width = kernels.fill_basis(bank.arrays, 0, now.t, now.covariates, tau)
     return cell, tau[:width]
 
 
@@ -94,8 +94,8 @@ def test_kernel_locates_a_moment_as_the_hypothesis_does(
 ) -> None:
     now = moment(t, seed)
     cell, tau = located(bank_of(hypothesis), now)
-    expected_cell, expected_tau = hypothesis.locate(now, N_ARMS)
-    assert cell == expected_cell < hypothesis.cells(N_ARMS)
+    expected_cell, expected_tau = hypothesis.basis(now, N_ARMS)
+    assert cell == expected_cell < hypothesis.n_regimes(N_ARMS)
     np.testing.assert_allclose(tau, expected_tau, atol=1e-9)
 
 
@@ -115,15 +115,17 @@ def test_kernel_locates_any_composition_as_its_definition_says(
             tau = np.append(tau, [math.cos(angle), math.sin(angle)])
         elif shape == SQUARE:
             cell, squares = 2 * cell + math.floor((t + offset) / period) % 2, squares + 1
-    if spec.cell_by != NO_COVARIATE:
-        cell = cell * (N_ARMS + 1) + int(now.covariates[spec.cell_by])
-    if spec.times != NO_COVARIATE:
-        tau = np.kron(tau, [1.0, now.covariates[spec.times]])
+    if spec.regime_by != NO_COVARIATE:
+        cell = cell * (N_ARMS + 1) + int(now.covariates[spec.regime_by])
+    if spec.interaction != NO_COVARIATE:
+        tau = np.kron(tau, [1.0, now.covariates[spec.interaction]])
     found_cell, found_tau = located(bank_of(spec), now)
     assert found_cell == cell
     np.testing.assert_allclose(found_tau, tau, atol=1e-9)
     assert len(tau) == spec.width
-    assert spec.cells(N_ARMS) == 2**squares * (1 if spec.cell_by == NO_COVARIATE else N_ARMS + 1)
+    assert spec.n_regimes(N_ARMS) == 2**squares * (
+        1 if spec.regime_by == NO_COVARIATE else N_ARMS + 1
+    )
 
 
 @QUICK
@@ -136,7 +138,7 @@ def test_any_note_that_is_forgotten_silences_a_hypothesis_that_needs_it(
     for column in range(len(all_covariates())):
         covariates = now.covariates.copy()
         covariates[column] = np.nan
-        needed = column in (spec.cell_by, spec.times, spec.beside)
+        needed = column in (spec.regime_by, spec.interaction, spec.appended)
         assert kernels.forgotten(bank.arrays, 0, covariates) == needed
 
 

@@ -44,8 +44,8 @@ FAULTS = (
     Fault(
         "the outlook has the belief of arm 0 for all arms",
         "tide/models/kernels.py",
-        "phi[d - 1] = per_arm[bank.beside[m], k]",
-        "phi[d - 1] = per_arm[bank.beside[m], 0]",
+        "phi[d - 1] = per_arm[bank.appended[m], k]",
+        "phi[d - 1] = per_arm[bank.appended[m], 0]",
         f"{_ARITHMETIC}::test_outlook_of_every_arm_equals_dense_algebra",
         jit=False,
     ),

@@ -21,7 +21,7 @@ _DRAWS = 64
 """Draws of a decision by shares: enough for each family of models to be drawn in these rounds."""
 _POLICIES = ("lin-ts", "lin-ucb", "d-lin-ucb", ("sw-lin-ucb", {"window": 10}))
 """Policies beside `tide` that use kernels of linear models."""
-_MODULES = ("tide.policy", "tide.models.held_native", "policies.linear", "encoders.simd")
+_MODULES = ("tide.policy", "tide.models.boxed_native", "policies.linear", "encoders.simd")
 """With their imports, all that have kernels."""
 _SHAPES = (ProblemShape(2), ProblemShape(2, observation_dim=2), ProblemShape(2, arm_dim=2))
 

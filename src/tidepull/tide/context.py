@@ -66,14 +66,14 @@ class ContextMap(Stateful):
 
     def __call__(self, raw: FloatArray) -> FloatArray:
         """(1, z) of every row."""
-        return self._beside_ones(raw, len(raw))
+        return self._with_ones(raw, len(raw))
 
     def narrowed(self, raw: FloatArray) -> FloatArray:
         """z of one row."""
         z: FloatArray = (raw - self._mean) @ self._map.T
         return z
 
-    def _beside_ones(self, raw: FloatArray, rows: int) -> FloatArray:
+    def _with_ones(self, raw: FloatArray, rows: int) -> FloatArray:
         made = np.empty((rows, self.dim))
         made[:, 0], made[:, 1 : self.narrow] = 1.0, (raw - self._mean) @ self._map.T
         if self.whole_dim:
@@ -84,7 +84,7 @@ class ContextMap(Stateful):
         """(1, z) of every arm; to be read only."""
         if not self.raw_dim:
             return self._plain
-        return self._beside_ones(raw, len(raw) if self.shared else self._shape.n_arms)
+        return self._with_ones(raw, len(raw) if self.shared else self._shape.n_arms)
 
     def fitted(self, raw: FloatArray) -> ContextMap:
         """A new map from rows seen so far."""

@@ -124,15 +124,15 @@ def leading_beliefs(
     totals: dict[tuple[str, str], float] = {}
     periods: dict[tuple[str, str], float] = {}
     for m in np.argsort(-weights, kind="stable")[:_ASKED].tolist():
-        beside = m - bank.size
-        if beside < 0 and not bank.arrays.active[m]:
+        i = m - bank.size
+        if i < 0 and not bank.arrays.active[m]:
             continue
         key = FAMILIES["network"].words, "network"
-        if beside < 0:
+        if i < 0:
             key = describe(bank.spec(m)), bank.spec(m).family
-        elif beside < len(filters):
-            key = filters[beside].words, filters[beside].family
-        periods.setdefault(key, bank.spec(m).longest_period if beside < 0 else 0.0)
+        elif i < len(filters):
+            key = filters[i].words, filters[i].family
+        periods.setdefault(key, bank.spec(m).longest_period if i < 0 else 0.0)
         totals[key] = totals.get(key, 0.0) + float(weights[m])
     ranked = sorted(totals.items(), key=lambda item: -item[1])[:most]
     return tuple(Belief(*key, weight, periods[key]) for key, weight in ranked)

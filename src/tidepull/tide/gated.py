@@ -27,7 +27,7 @@ from tidepull.tide.models.family import Filter, Layout
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.types import FloatArray
 
-OTHERS, ITSELF = 0, 1
+MIXTURE, GATED = 0, 1
 _MOST = 60.0
 """Of log odds, before something is given back."""
 _MEMORY = NoisePrior().memory
@@ -105,16 +105,16 @@ class GatedModel(Stateful):
     @property
     def share(self) -> float:
         """The share of rounds that it decides."""
-        return self.weight * self._earnings.chance(ITSELF, OTHERS)
+        return self.weight * self._earnings.chance(GATED, MIXTURE)
 
     def decides(self, rng: np.random.Generator) -> bool:
         """Whether a round is its own."""
-        return bool(rng.random() < self.weight) and self._earnings.asks(ITSELF, rng)
+        return bool(rng.random() < self.weight) and self._earnings.asks(GATED, rng)
 
     def votes(self, count: int, rng: np.random.Generator) -> int:
         """How many of so many draws are its own."""
         offered = int(rng.binomial(count, self.weight))
-        return sum(self._earnings.asks(ITSELF, rng) for _ in range(offered))
+        return sum(self._earnings.asks(GATED, rng) for _ in range(offered))
 
     def decided(self, t: int, who: int) -> None:
         """Round t was decided by it, or by the others."""
@@ -148,10 +148,10 @@ class GatedModel(Stateful):
         against = (1 - share) / (1 + math.exp(odds)) + share * (1 - self._prior)
         self._odds = math.log(weight / against)
 
-    def fresh(self, units: float | None) -> GatedModel:
+    def reset_copy(self, units: float | None) -> GatedModel:
         """The same before it has seen anything, to live through the past again; what was earned
         stays."""
-        made = GatedModel(self.filter.fresh(units), self._prior, self._alpha)
+        made = GatedModel(self.filter.reset_copy(units), self._prior, self._alpha)
         made._earnings = self._earnings
         return made
 

@@ -55,17 +55,17 @@ class Mixture(Stateful):
         self.prior *= (1.0 - prior) / self.prior.sum()
         self.prior[m] = prior
 
-    def twin(self) -> Mixture:
+    def copy(self) -> Mixture:
         """A copy to work on while this one goes on deciding."""
-        twin = copy.copy(self)
-        twin.prior, twin.log_weights = self.prior.copy(), self.log_weights.copy()
-        return twin
+        other = copy.copy(self)
+        other.prior, other.log_weights = self.prior.copy(), self.log_weights.copy()
+        return other
 
-    def become(self, twin: Mixture) -> None:
-        """Take over the weights of a twin."""
-        self.prior, self.log_weights, self.evidence = twin.prior, twin.log_weights, twin.evidence
+    def replace_with(self, other: Mixture) -> None:
+        """Take over the weights of another mixture."""
+        self.prior, self.log_weights, self.evidence = other.prior, other.log_weights, other.evidence
 
-    def begin_again(self) -> None:
+    def reset(self) -> None:
         """Back to the prior, before everybody's predictions of the past are weighed anew."""
         self.log_weights = _log(self.prior)
         self.evidence = 0.0

@@ -29,7 +29,7 @@ from tidepull.random import Streams
 from tidepull.state import generator_state, restore_generator
 from tidepull.tide.context import ContextMap
 from tidepull.tide.explain import Explanation, WeightHistory, findings_of, leading_beliefs
-from tidepull.tide.gated import ITSELF, OTHERS, gated_model
+from tidepull.tide.gated import GATED, MIXTURE, gated_model
 from tidepull.tide.jobs import Job, JobQueue, is_power_of_two, search_is_due
 from tidepull.tide.kinds import LATELY, OFTEN
 from tidepull.tide.mixture import Mixture
@@ -160,9 +160,9 @@ class Patterns:
             half = min(1024, parameters.window // 2)
             self._network = NetworkModel(layout, half, streams.generator("network"))
         self._filters = build_filters(layout, families, self._bank.prior, streams)
-        self._trial = gated_model(layout, families, parameters.share, self._bank.prior, streams)
-        beside = [filter.family for filter in self._filters]
-        alone = beside + ["network"] * (self._network is not None)
+        self._gated = gated_model(layout, families, parameters.share, self._bank.prior, streams)
+        filter_families = [filter.family for filter in self._filters]
+        alone = filter_families + ["network"] * (self._network is not None)
         slots = Slots(self._bank, kept, alone)
         self._mixture = Mixture(
             slots.initial_prior(), slots.family_of, slots.families, parameters.share
@@ -223,12 +223,12 @@ class Patterns:
     def shares(self, context: Context, draws: int) -> FloatArray:
         """Begin a round: the share of draws in which each arm is best; `commit` ends it."""
         raw, X, state = self._opened(context)
-        trial = self._trial
-        own = 0 if trial is None else trial.votes(draws, self._rng)
+        gated = self._gated
+        own = 0 if gated is None else gated.votes(draws, self._rng)
         scores = self._draws(state, X, draws - own)
-        if trial is not None and own:
+        if gated is not None and own:
             binary = self._scale.units.binary
-            more = [trial.filter.draw(state.t, X, binary, self._rng) for _ in range(own)]
+            more = [gated.filter.draw(state.t, X, binary, self._rng) for _ in range(own)]
             scores = np.concatenate([scores, more])
         self._available[:] = True if context.available is None else context.available
         best, shares = np.empty(draws, np.int64), np.empty(self._n_arms)
@@ -238,12 +238,12 @@ class Patterns:
 
     def commit(self, arm: int) -> None:
         """The arm that is played in the round that `shares` began."""
-        begun, trial = self._begun_round, self._trial
+        begun, gated = self._begun_round, self._gated
         assert begun is not None, "commit() follows shares()"
         voters = np.flatnonzero(begun.best == arm)
-        if trial is not None and len(voters):  # one of them decided; the mixture's draws come first
+        if gated is not None and len(voters):  # one of them decided; the mixture's draws come first
             who = int(voters[self._rng.integers(len(voters))])
-            trial.decided(begun.state.t, OTHERS if who < begun.mixed else ITSELF)
+            gated.decided(begun.state.t, MIXTURE if who < begun.mixed else GATED)
         self._decided(begun.state, begun.raw, arm)
         self._begun_round = None
 
@@ -284,7 +284,7 @@ class Patterns:
             about = {m: found.get(m, 0) + more.get(m, 0) for m in slots}
         drawn = [self._bank.draws(inside, now, X, binary, rng, about=about)] if inside else []
         drawn += [
-            self._drawn_beside(m - size, state.t, X, binary)[None]
+            self._draw_unbanked(m - size, state.t, X, binary)[None]
             for m, n in found.items()
             for _ in range(n if m >= size else 0)
         ]
@@ -329,8 +329,8 @@ class Patterns:
         before = self._mixture.evidence
         gain = self._mixture.reweigh(scores, self._recent.count)
         self._score += gain - (0.0 if binary else math.log(units.spread))
-        if self._trial is not None:
-            self._trial.learn(t, arm, x, y, binary, others=gain, count=self._recent.count)
+        if self._gated is not None:
+            self._gated.learn(t, arm, x, y, binary, others=gain, count=self._recent.count)
         self._recent.append(
             t=t, covariates=covariates, n_rewards_seen=known.n_rewards_seen, arm=arm, x=x, reward=reward,
             raw=raw[arm if self._contexts.shared else 0], evidence=before, network=by_network,
@@ -354,7 +354,7 @@ class Patterns:
         m = int(np.argmax(self._mixture.log_weights))
         if m >= self._bank.size or self._mixture.log_weights[m] <= _MIN_LOG_WEIGHT:
             return True
-        means, leverages = self._bank.outlook(m, self._standard(state), X)
+        means, leverages = self._bank.predict(m, self._standard(state), X)
         error = scale.standardise(reward) - float(means[arm])
         error_z = error / math.sqrt(self._bank.noise(m) * (1 + float(leverages[arm])))
         return not math.isfinite(error_z) or self._residual_outliers.accepts(arm, error_z)
@@ -377,14 +377,14 @@ class Patterns:
         """The leading models in words, and the weights of families over the rounds; of one on
         trial, the share of rounds that it decides."""
         weights, filters = np.exp(self._mixture.log_weights), list(self._filters)
-        if self._trial is not None:
-            share, filters = self._trial.share, [*filters, self._trial.filter]
+        if self._gated is not None:
+            share, filters = self._gated.share, [*filters, self._gated.filter]
             weights = np.insert((1 - share) * weights, self._bank.size + len(filters) - 1, share)
         rounds, table = self._history.table()
-        beside = weights[self._bank.size : self._bank.size + len(filters)]
+        filter_weights = weights[self._bank.size : self._bank.size + len(filters)]
         return Explanation(
             leading_beliefs(self._bank, filters, weights, most), rounds, self.families, table,
-            findings_of(filters, beside, self._scale.units),
+            findings_of(filters, filter_weights, self._scale.units),
         )  # fmt: skip
 
     @property
@@ -401,15 +401,15 @@ class Patterns:
     @property
     def families(self) -> tuple[str, ...]:
         """Those that take part; one on trial comes last."""
-        on_trial = () if self._trial is None else (self._trial.filter.family,)
-        return self._mixture.families + on_trial
+        outside = () if self._gated is None else (self._gated.filter.family,)
+        return self._mixture.families + outside
 
     def family_weights(self) -> FloatArray:
         """The weight of each family, in the order of `explain().families`."""
         weights = self._mixture.family_weights()
-        if self._trial is None:
+        if self._gated is None:
             return weights
-        return np.append((1 - self._trial.share) * weights, self._trial.share)
+        return np.append((1 - self._gated.share) * weights, self._gated.share)
 
     def diagnostics(self) -> Diagnostics:
         """The leading beliefs, the weights of families over the rounds, how many models there
@@ -481,7 +481,7 @@ class Patterns:
                 if self._residual_outliers.share
                 else {}
             ),
-            **({"trial": self._trial} if self._trial is not None else {}),
+            **({"gated": self._gated} if self._gated is not None else {}),
         }
 
     def _begin(self, X: FloatArray) -> RoundState:
@@ -516,7 +516,7 @@ class Patterns:
         asleep = network is not None and network.trainings > 0 and not network.awake
         return self._network_slot if asleep else _NONE
 
-    def _drawn_beside(self, i: int, t: int, X: FloatArray, binary: bool) -> FloatArray:
+    def _draw_unbanked(self, i: int, t: int, X: FloatArray, binary: bool) -> FloatArray:
         """A draw from who sits beside the bank: the filters, then the network."""
         if i < len(self._filters):
             return self._filters[i].draw(t, X, binary, self._rng)
@@ -604,7 +604,7 @@ class Patterns:
     def _rebuild(self) -> Job[None]:
         new = yield from rebuilding(
             self._recent, self._scale, self._contexts, self._trackers, self._bank, self._mixture,
-            filters=self._filters, trial=self._trial, latest=self._seen, network=self._network is not None,
+            filters=self._filters, gated=self._gated, latest=self._seen, network=self._network is not None,
         )  # fmt: skip
         if new is None:
             self._jobs.put("rebuild", self._recent.count)
@@ -613,9 +613,9 @@ class Patterns:
         before = (
             self._bank.arrays
         )  # giving many pages back takes a while, which a later slice shall pay
-        self._bank.become(new.bank)
-        self._filters, self._trial = new.filters, new.trial
-        self._mixture.become(new.mixture)
+        self._bank.replace_with(new.bank)
+        self._filters, self._gated = new.filters, new.gated
+        self._mixture.replace_with(new.mixture)
         if new.units.kinds and not all(map(self._scale.fits, self._recent.rewards)):
             self._jobs.put(
                 "rebuild", self._recent.count

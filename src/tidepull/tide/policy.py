@@ -137,7 +137,9 @@ class Tide:
         patterns = self._begun_patterns.explain(most)
         structural, share = self._structural, self._share
         if structural is None or not share:
-            return replace(patterns, families=self.families, weights=self._beside(patterns))
+            return replace(
+                patterns, families=self.families, weights=self._with_structural(patterns)
+            )
         week = structural.week() if share >= _BELIEVED else np.full((7, 24), -1)
         beliefs = [
             *(replace(belief, weight=belief.weight * share) for belief in structural.beliefs()),
@@ -147,12 +149,12 @@ class Tide:
             patterns,
             beliefs=tuple(sorted(beliefs, key=lambda belief: -belief.weight)[:most]),
             families=self.families,
-            weights=self._beside(patterns),
+            weights=self._with_structural(patterns),
             hours=spans(week),
             week=week,
         )
 
-    def _beside(self, patterns: Explanation) -> FloatArray:
+    def _with_structural(self, patterns: Explanation) -> FloatArray:
         """Weights of families over the rounds, those of structural models in the last column."""
         if not self.parameters.structural:
             return patterns.weights

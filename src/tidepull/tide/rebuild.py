@@ -47,7 +47,7 @@ class Rebuilt(NamedTuple):
     trackers: dict[str, CovariateTracker]
     bank: ModelBank
     filters: list[Filter]
-    trial: GatedModel | None
+    gated: GatedModel | None
     mixture: Mixture
     covariates: FloatArray
     x: FloatArray
@@ -64,7 +64,7 @@ def rebuilding(
     mixture: Mixture,
     *,
     filters: Sequence[Filter] = (),
-    trial: GatedModel | None = None,
+    gated: GatedModel | None = None,
     latest: FloatArray,
     network: bool,
 ) -> Job[Rebuilt | None]:
@@ -84,16 +84,16 @@ def rebuilding(
     for tracker in trackers.values():
         yield from tracker.recompute(past, covariates)
     ratio = old.spread / units.spread if recent.count > TRUSTED else None
-    fresh, again = bank.fresh(ratio), mixture.twin()
+    new_bank, new_mixture = bank.reset_copy(ratio), mixture.copy()
     yield STEPS // 2
-    anew = []
+    new_filters = []
     for filter in filters:
-        anew.append(filter.fresh(ratio))
+        new_filters.append(filter.reset_copy(ratio))
         yield STEPS // 4
-    tried = None if trial is None else trial.fresh(ratio)
+    new_gated = None if gated is None else gated.reset_copy(ratio)
     active = [int(m) for m in np.flatnonzero(bank.arrays.active)]
     there = [*active, *range(bank.size, len(mixture.prior))]
-    again.begin_again()
+    new_mixture.reset()
     x, gains = np.empty((0, contexts.dim)), np.empty(0)
     while (lived := first + len(gains)) < recent.count:
         if lived < recent.start or (raw is not None and recent.raw is None):
@@ -117,32 +117,44 @@ def rebuilding(
             told = np.nan if silence else recent.network(lived)
             scores[-1] = told + (0.0 if units.binary else math.log(units.spread))
         if lived > first and len(window.t) <= _FEW:
-            yield from _follow(fresh, active, window, units.binary, scores)
+            yield from _follow(new_bank, active, window, units.binary, scores)
         else:
             for i, m in enumerate(active):
                 if lived == first:
-                    yield from fresh.resetting(m)
-                scores[i] = yield from fresh.replay(m, window, units.binary)
-        for i, filter in enumerate(anew, len(active)):
+                    yield from new_bank.resetting(m)
+                scores[i] = yield from new_bank.replay(m, window, units.binary)
+        for i, filter in enumerate(new_filters, len(active)):
             scores[i] = yield from filter.replay(window, units.binary)
         more, everybody = np.empty(len(window.t)), np.full(len(mixture.prior), -np.inf)
         for start, stop, spent in ranges(len(more), _STEPS_OF_REWEIGHING * len(everybody)):
             for i in range(start, stop):
                 everybody[there] = scores[:, i]
-                more[i] = again.reweigh(everybody, lived + i)
+                more[i] = new_mixture.reweigh(everybody, lived + i)
             yield spent
-        if tried is not None:
-            its_own = yield from tried.filter.replay(window, units.binary)
+        if new_gated is not None:
+            its_own = yield from new_gated.filter.replay(window, units.binary)
             for start, stop, spent in ranges(len(more), _STEPS_OF_WEIGHING):
                 for i in range(start, stop):
-                    score = tried.recalibrate(float(its_own[i]), float(window.y[i]), units.binary)
-                    tried.weigh(score, float(more[i]), lived + i)
+                    score = new_gated.recalibrate(
+                        float(its_own[i]), float(window.y[i]), units.binary
+                    )
+                    new_gated.weigh(score, float(more[i]), lived + i)
                 yield spent
         x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
-    again.evidence = float(gains.sum())
+    new_mixture.evidence = float(gains.sum())
     evidence = np.cumsum(gains) - gains
     return Rebuilt(
-        units, contexts, trackers, fresh, anew, tried, again, covariates, x, evidence, silence
+        units,
+        contexts,
+        trackers,
+        new_bank,
+        new_filters,
+        new_gated,
+        new_mixture,
+        covariates,
+        x,
+        evidence,
+        silence,
     )
 
 

@@ -202,39 +202,39 @@ class StructureSearch(Stateful):
         """Where a season leads whose phase has run away, a twin with a better period shares its
         weight."""
         log_weights, prior, bank = self.mixture.log_weights, self.mixture.prior, self.bank
-        elder = int(np.argmax(log_weights))
-        found = phase.twin(bank, elder, window) if elder < bank.size else None
+        incumbent = int(np.argmax(log_weights))
+        found = phase.corrected(bank, incumbent, window) if incumbent < bank.size else None
         if found is None:
             return
-        slots = next(slots for slots in self.slots.of if elder in slots)
+        slots = next(slots for slots in self.slots.of if incumbent in slots)
         empty = [m for m in slots if not bank.arrays.active[m]]
-        heir = (
+        successor = (
             empty[0]
             if len(empty) > 1
-            else min(set(slots) - {elder, *empty}, key=lambda m: log_weights[m])
+            else min(set(slots) - {incumbent, *empty}, key=lambda m: log_weights[m])
         )
-        if bank.arrays.active[heir]:
-            prior[elder] += prior[heir]
-        phase.inherit(bank, elder, heir, found)
-        log_weights[heir] = log_weights[elder] = log_weights[elder] - math.log(2)
+        if bank.arrays.active[successor]:
+            prior[incumbent] += prior[successor]
+        phase.copy_turned(bank, incumbent, successor, found)
+        log_weights[successor] = log_weights[incumbent] = log_weights[incumbent] - math.log(2)
         log_weights -= np.logaddexp.reduce(log_weights)
-        prior[heir] = prior[elder] = prior[elder] / 2
+        prior[successor] = prior[incumbent] = prior[incumbent] / 2
         self.count += 1
 
     def settle(self, pool: int, spec: Spec, *, reset: bool = True) -> int:
         """Put a model into a spare slot, where it does not count yet; unless `reset`, it is
         still to be reset."""
-        cradle = next(m for m in self.slots.of[pool] if not self.bank.arrays.active[m])
-        self.bank.assign(cradle, spec, self._noise, reset=reset)
-        self.bank.arrays.active[cradle] = False
-        return cradle
+        spare = next(m for m in self.slots.of[pool] if not self.bank.arrays.active[m])
+        self.bank.assign(spare, spec, self._noise, reset=reset)
+        self.bank.arrays.active[spare] = False
+        return spare
 
-    def _elder(self, i: int, spec: Spec, window: Window) -> int | None:
+    def _incumbent(self, i: int, spec: Spec, window: Window) -> int | None:
         """The heaviest of the pool on the same peak: n rounds can hardly tell the two apart."""
         slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
         n, centre = len(window.t), float(window.t[len(window.t) // 2])
         alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
-        alike &= bank.cell_by[slots] == spec.cell_by
+        alike &= bank.regime_by[slots] == spec.regime_by
         for j in range(2):
             period, offset = bank.periods[slots, j], bank.offsets[slots, j]
             alike &= bank.shapes[slots, j] == spec.shapes[j]
@@ -252,7 +252,7 @@ class StructureSearch(Stateful):
         be tried."""
         slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
         alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
-        alike &= bank.cell_by[slots] == spec.cell_by
+        alike &= bank.regime_by[slots] == spec.regime_by
         for j in range(2):
             alike &= (bank.shapes[slots, j] == spec.shapes[j]) & (
                 bank.offsets[slots, j] == spec.offsets[j]
@@ -281,34 +281,34 @@ class StructureSearch(Stateful):
         spec = candidate.spec
         if self._is_known(i, spec, len(window.t)):
             return
-        cradle = self.settle(i, spec, reset=False)
-        yield from bank.resetting(cradle)
-        scores = yield from bank.replay(cradle, window, units.binary)
+        spare = self.settle(i, spec, reset=False)
+        yield from bank.resetting(spare)
+        scores = yield from bank.replay(spare, window, units.binary)
         likelihood = self._total(scores, upto - len(scores))
         while upto < self._recent.count:
             if upto < self._recent.start:
                 return  # more came than the window holds: there will be another search
             more = self._recent.window(units, upto)
-            likelihood += self._total((yield from bank.replay(cradle, more, units.binary)), upto)
+            likelihood += self._total((yield from bank.replay(spare, more, units.binary)), upto)
             upto += len(more.t)
         log_weights, prior = self.mixture.log_weights, self.mixture.prior
-        elder = self._elder(i, spec, window)
+        incumbent = self._incumbent(i, spec, window)
         pi = self.slots.mass(self.slots.pools[i]) / candidate.looked_at
-        pi = pi if elder is None else max(pi, float(prior[elder]))
+        pi = pi if incumbent is None else max(pi, float(prior[incumbent]))
         since = self.mixture.learnt - self._learnt  # from rewards that came after the search began
         log_weight = math.log(pi) + likelihood - (self._gain + self._added + since)
-        empty = [m for m in slots if not bank.arrays.active[m] and m != cradle]
+        empty = [m for m in slots if not bank.arrays.active[m] and m != spare]
         # A better place on the same peak is no further model: it inherits.
-        leaving = elder
-        if elder is None and not empty:
-            leaving = min((m for m in slots if m != cradle), key=lambda m: float(log_weights[m]))
+        leaving = incumbent
+        if incumbent is None and not empty:
+            leaving = min((m for m in slots if m != spare), key=lambda m: float(log_weights[m]))
         if leaving is not None:
             if log_weights[leaving] >= log_weight:
                 return
             bank.arrays.active[leaving] = False
             log_weights[leaving], prior[leaving] = -np.inf, 0.0
-        bank.arrays.active[cradle] = True
-        log_weights[cradle], prior[cradle] = log_weight, pi
+        bank.arrays.active[spare] = True
+        log_weights[spare], prior[spare] = log_weight, pi
         top = float(log_weights.max())
         added = top + math.log(float(np.exp(log_weights - top).sum()))
         log_weights -= added

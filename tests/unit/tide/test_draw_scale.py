@@ -50,7 +50,7 @@ def test_draws_of_all_about_all_come_in_the_order_of_slots() -> None:
     found = {slots[0]: 1, slots[1]: 2, slots[2]: 1}
     plain = bank.draws(found, now, X, False, np.random.default_rng(3))
     about = bank.draws(found, now, X, False, np.random.default_rng(3), about=found)
-    means = np.repeat([bank.outlook(m, now, X)[0] for m in slots], [1, 2, 1], axis=0)
+    means = np.repeat([bank.predict(m, now, X)[0] for m in slots], [1, 2, 1], axis=0)
     np.testing.assert_allclose(about, plain - means + means.mean(axis=0), atol=1e-12)
 
 

@@ -183,10 +183,10 @@ def test_rebuild_weighs_filters_by_what_they_make_of_the_window_in_new_units() -
     )
     assert new is not None
     window, (anew,) = recent.window(new.units), new.filters
-    again = filter.fresh(0.5 / new.units.spread)
+    again = filter.reset_copy(0.5 / new.units.spread)
     told = finish(again.replay(window, False))
     assert told.sum() != 0
-    fresh = new.bank.fresh(None)
+    fresh = new.bank.reset_copy(None)
     fresh.reset(0)
     odds = np.log(0.4 / 0.6) + told.sum() - finish(fresh.replay(0, window, False)).sum()
     assert new.mixture.log_weights[1] - new.mixture.log_weights[0] == pytest.approx(odds, abs=1e-4)

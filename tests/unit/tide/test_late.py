@@ -44,11 +44,11 @@ def test_reward_counts_from_the_round_of_its_decision_whenever_it_comes(
     arms, y = rng.integers(N_ARMS, size=30), rng.normal(size=30)
     for t in decided:
         bank.observe(empty_state(int(t), N_ARMS), int(arms[t]), np.ones(1), float(y[t]), False)
-    means, leverages = bank.outlook(0, empty_state(now, N_ARMS), np.ones((N_ARMS, 1)))
-    _, phi = hypothesis.locate(empty_state(now, N_ARMS), N_ARMS)
+    means, leverages = bank.predict(0, empty_state(now, N_ARMS), np.ones((N_ARMS, 1)))
+    _, phi = hypothesis.basis(empty_state(now, N_ARMS), N_ARMS)
     for k in range(N_ARMS):
         mine = np.flatnonzero(arms == k)
-        Phi = np.array([hypothesis.locate(empty_state(int(t), N_ARMS), N_ARMS)[1] for t in mine])
+        Phi = np.array([hypothesis.basis(empty_state(int(t), N_ARMS), N_ARMS)[1] for t in mine])
         weight = spec.discount ** (now - mine)
         lam = ridge * np.eye(len(phi)) + (Phi * weight[:, None]).T @ Phi
         assert means[k] == pytest.approx(
@@ -87,7 +87,7 @@ def test_order_in_which_rewards_come_does_not_matter_to_what_only_time_explains(
         policy.choose(Context())
     for m in lasting[:40]:
         means = [
-            policy.inner._patterns._bank.outlook(m, empty_state(15, N_ARMS), np.ones((N_ARMS, 1)))[
+            policy.inner._patterns._bank.predict(m, empty_state(15, N_ARMS), np.ones((N_ARMS, 1)))[
                 0
             ]
             for policy in (first, second)

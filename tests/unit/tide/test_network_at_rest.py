@@ -118,7 +118,7 @@ def test_snapshot_holds_only_what_hypotheses_in_play_have_learnt() -> None:
     saved = bank.snapshot()
     assert len(saved["mat"]) == used < bank.arrays.mat.size
     with pytest.raises(SnapshotError, match="does not fit in 'mat'"):
-        bank.twin().restore({**saved, "mat": saved["mat"][1:]})
+        bank.copy().restore({**saved, "mat": saved["mat"][1:]})
 
 
 def test_slice_counts_what_every_piece_of_work_costs_beside_its_steps() -> None:

@@ -296,7 +296,7 @@ def test_who_leads_is_told_of_last_rewards_in_its_own_units(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tide = Patterns(TideParameters(without=("network",)), ProblemShape(2), Streams(2))
-    outlook, asked = tide._bank.outlook, []
+    outlook, asked = tide._bank.predict, []
 
     def noted(m: int, moment: RoundState, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         asked.append(moment.covariates)

@@ -106,15 +106,15 @@ def test_mixture_keeps_the_weight_of_who_says_nothing() -> None:
 def test_mixture_begins_again_from_the_prior_on_a_twin_of_its_own() -> None:
     of = mixture()
     of.reweigh(np.array([-1.0, -2.0, -3.0, -np.inf]))
-    twin = of.twin()
-    twin.begin_again()
+    twin = of.copy()
+    twin.reset()
     np.testing.assert_allclose(np.exp(twin.log_weights), of.prior)
     assert twin.evidence == 0.0
     assert of.evidence < 0
     twin.prior[0] = 0.6
     assert of.prior[0] == 0.5
     twin.evidence = -7.0
-    of.become(twin)
+    of.replace_with(twin)
     assert of.evidence == -7.0
     np.testing.assert_allclose(np.exp(of.log_weights), [0.5, 0.3, 0.2, 0.0])
 

@@ -38,7 +38,7 @@ def test_kernel_makes_draws_of_what_the_prior_says_of_every_slot(
     arrays, prior = bank.arrays, bank.prior
     slots = np.flatnonzero(arrays.active)
     first, second = np.empty((len(slots), 3)), np.empty((len(slots), 3))
-    kernels.prospects(
+    kernels.predict_many(
         arrays,
         slots,
         now.t,
@@ -59,7 +59,7 @@ def test_kernel_makes_draws_of_what_the_prior_says_of_every_slot(
             )
             expected = prior.beta(np.maximum(won, 0), np.maximum(lost, 0), forgets=forgets)
         else:
-            means, leverages = bank.outlook(m, now, X)
+            means, leverages = bank.predict(m, now, X)
             width = (
                 prior.context_scale(leverages)
                 if arrays.contextual[m]

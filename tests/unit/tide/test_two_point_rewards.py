@@ -278,7 +278,7 @@ def test_trial_continues_from_a_snapshot_with_its_bins_and_begins_anew_without()
     assert (
         other.recalibrate(math.log(0.6), 1.0, True)
         == before
-        > one.fresh(None).recalibrate(math.log(0.6), 1.0, True)
+        > one.reset_copy(None).recalibrate(math.log(0.6), 1.0, True)
     )
     damaged = {**one.snapshot(), "bins": np.zeros((2, 2))}
     with pytest.raises(SnapshotError, match="bins"):
@@ -313,9 +313,9 @@ def test_chances_come_from_densities_where_something_is_observed_alone() -> None
         for shape in (ProblemShape(2, 3), ProblemShape(2))
     )
     assert [tide._bank.arrays.settings[kernels.BY_DENSITY] for tide in (observed, unseen)] == [1, 0]
-    assert unseen._trial is None
-    assert observed._trial is not None
-    assert observed._trial.filter.arrays.settings[particles.BY_DENSITY] == 1  # type: ignore[attr-defined]
+    assert unseen._gated is None
+    assert observed._gated is not None
+    assert observed._gated.filter.arrays.settings[particles.BY_DENSITY] == 1  # type: ignore[attr-defined]
 
 
 def test_rewards_of_two_kinds_are_1_and_minus_1_to_newborns_and_put_right_the_one_on_trial() -> (
@@ -323,8 +323,8 @@ def test_rewards_of_two_kinds_are_1_and_minus_1_to_newborns_and_put_right_the_on
 ):
     tide = taught(0.1)
     assert set(tide._recent.window(tide._scale.units).y) == {-1.0, 1.0}
-    assert tide._trial is not None
-    assert tide._trial._bins[:, 0].sum() > 60  # it lived through the first sixteen again
+    assert tide._gated is not None
+    assert tide._gated._bins[:, 0].sum() > 60  # it lived through the first sixteen again
 
 
 def taught_on(tide: Patterns, rewards: list[tuple[int, float]], upkeep: int = 10**6) -> None:

@@ -64,7 +64,7 @@ def test_everybody_has_lived_through_every_round_once_however_work_is_sliced(
     inner = policy.inner._patterns
     bank, units = inner._bank, inner._scale.units
     window = inner._recent.window(units)
-    twin = bank.twin()
+    twin = bank.copy()
     for m in np.flatnonzero(bank.arrays.active):
         twin.reset(int(m))
         finish(twin.replay(int(m), window, units.binary))
@@ -95,7 +95,7 @@ def test_weights_after_a_search_that_rewards_interrupt_are_those_of_bayes_rule()
     while policy.upkeep():
         pass
     inner = policy.inner._patterns
-    bank, mixture = inner._bank.twin(), inner._mixture
+    bank, mixture = inner._bank.copy(), inner._mixture
     window, binary = inner._recent.window(inner._scale.units), inner._scale.units.binary
     active = np.flatnonzero(bank.arrays.active)
     score = np.full(bank.size, -np.inf)

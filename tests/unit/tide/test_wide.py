@@ -107,7 +107,7 @@ def test_who_believes_that_nothing_changes_sees_all_and_the_others_what_is_narro
         )
         lam, eta = lam + np.outer(x[NARROW:], x[NARROW:]), eta + y * x[NARROW:]
     X = rows_of(rng)
-    means, covariance = wide._wide_outlook(0, X)
+    means, covariance = wide._predict_wide(0, X)
     F = X[:, NARROW:]
     np.testing.assert_allclose(means, F @ np.linalg.solve(lam, eta))
     np.testing.assert_allclose(covariance, F @ np.linalg.solve(lam, F.T), atol=1e-12)
@@ -163,8 +163,8 @@ def test_draws_of_who_sees_all_are_finite_when_vectors_are_tiny_huge_or_alike(si
         (stationary(True), True),
         (discounted(0.9, True), False),
         (fourier(5.0, contextual=True), False),
-        (Spec("turns", beside=0, contextual=True), False),
-        (Spec("last event", cell_by=0, contextual=True), False),
+        (Spec("turns", appended=0, contextual=True), False),
+        (Spec("last event", regime_by=0, contextual=True), False),
     ],
 )
 def test_time_does_not_count_only_where_there_is_neither_clock_nor_note_nor_discount(
@@ -214,4 +214,4 @@ def test_newborns_are_looked_for_in_what_is_narrow(monkeypatch: pytest.MonkeyPat
 def test_map_that_does_not_fit_is_refused() -> None:
     made = ContextMap(ProblemShape(2, arm_dim=70))
     with pytest.raises(SnapshotError, match="has the shape"):
-        made.restore({**made.snapshot(), "per_arm": np.zeros(3)})
+        made.restore({**made.snapshot(), "each": np.zeros(3)})

@@ -15,11 +15,11 @@ import numpy as np
 from tidepull.errors import SnapshotError
 from tidepull.tide.jobs import Job, finish, ranges
 from tidepull.tide.models import kernels, pages
+from tidepull.tide.models.boxed import BoxCache
 from tidepull.tide.models.calibration import BINS, KEPT
 from tidepull.tide.models.covariates import RoundState, all_covariates
-from tidepull.tide.models.draws import together
+from tidepull.tide.models.draws import sample_many
 from tidepull.tide.models.family import Layout, Window
-from tidepull.tide.models.held import Ready
 from tidepull.tide.models.kernels import Bank
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.small import LARGEST
@@ -61,16 +61,16 @@ class ModelBank:
         recalibrate = n if calibrated else 0
         self._need = [(0, 0, 0)] * n  # how much of its room a slot's model uses
         self._families = [""] * n
-        self._ready = Ready()
+        self._box = BoxCache()
         self.arrays = Bank(
             active=np.zeros(n, bool),
             shapes=np.zeros((n, 2), np.int64),
             periods=np.ones((n, 2)),
             offsets=np.zeros((n, 2)),
-            cell_by=np.full(n, NO_COVARIATE),
-            cells=np.ones(n, np.int64),
-            times=np.full(n, NO_COVARIATE),
-            beside=np.full(n, NO_COVARIATE),
+            regime_by=np.full(n, NO_COVARIATE),
+            n_regimes=np.ones(n, np.int64),
+            interaction=np.full(n, NO_COVARIATE),
+            appended=np.full(n, NO_COVARIATE),
             discount=np.ones(n),
             contextual=np.zeros(n, bool),
             dim=np.ones(n, np.int64),
@@ -117,8 +117,8 @@ class ModelBank:
         bank = self.arrays
         self._families[m], self._need[m] = spec.family, need
         bank.shapes[m], bank.periods[m], bank.offsets[m] = spec.shapes, spec.periods, spec.offsets
-        bank.cell_by[m], bank.cells[m] = spec.cell_by, spec.noted_cells(layout.n_arms)
-        bank.times[m], bank.beside[m] = spec.times, spec.beside
+        bank.regime_by[m], bank.n_regimes[m] = spec.regime_by, spec.n_lagged_regimes(layout.n_arms)
+        bank.interaction[m], bank.appended[m] = spec.interaction, spec.appended
         bank.discount[m], bank.contextual[m] = spec.discount, spec.contextual
         bank.dim[m] = dim
         bank.inverse[m] = dim > LARGEST and spec.discount == 1
@@ -151,9 +151,9 @@ class ModelBank:
             shapes=(int(bank.shapes[m, 0]), int(bank.shapes[m, 1])),
             periods=(float(bank.periods[m, 0]), float(bank.periods[m, 1])),
             offsets=(float(bank.offsets[m, 0]), float(bank.offsets[m, 1])),
-            cell_by=int(bank.cell_by[m]),
-            times=int(bank.times[m]),
-            beside=int(bank.beside[m]),
+            regime_by=int(bank.regime_by[m]),
+            interaction=int(bank.interaction[m]),
+            appended=int(bank.appended[m]),
             discount=float(bank.discount[m]),
             contextual=bool(bank.contextual[m]),
         )
@@ -204,7 +204,7 @@ class ModelBank:
         scores: FloatArray,
     ) -> None:
         """The same for a row of notes, into the first numbers of `scores`."""
-        kernels.observe_held(self._ready(self.arrays), t, covariates, arm, x, y, binary, scores)
+        kernels.observe_boxed(self._box(self.arrays), t, covariates, arm, x, y, binary, scores)
 
     def replay(self, m: int, window: Window, binary: bool, start: int = 0) -> Job[FloatArray]:
         """Slot m lives through a window of past rounds from row `start` on; log likelihoods round
@@ -218,38 +218,38 @@ class ModelBank:
             yield spent
         return scores[start:]
 
-    def twin(self) -> ModelBank:
+    def copy(self) -> ModelBank:
         """A copy to work on while this one goes on deciding."""
-        twin = self._reseated()
-        twin.arrays = Bank._make(array.copy() for array in self.arrays)
-        return twin
+        other = self._reseated()
+        other.arrays = Bank._make(array.copy() for array in self.arrays)
+        return other
 
-    def fresh(self, units: float | None) -> ModelBank:
+    def reset_copy(self, units: float | None) -> ModelBank:
         """The same models, to be `reset` one by one; lam0 from the noise as each sees it now,
         in new units of which `units` make an old one (None: as it is)."""
-        fresh, bank = self._reseated(), self.arrays
+        other, bank = self._reseated(), self.arrays
         large = {name: getattr(bank, name) for name in _LONG}
         large = {name: pages.zeros(array.size, array.dtype) for name, array in large.items()}
         small = {name: array.copy() for name, array in bank._asdict().items() if name not in large}
-        fresh.arrays = Bank(**small, **large)
+        other.arrays = Bank(**small, **large)
         if units is not None:
-            fresh.arrays.ridge[:] = self._ridges(units**2 * bank.b / bank.a)
-        return fresh
+            other.arrays.ridge[:] = self._ridges(units**2 * bank.b / bank.a)
+        return other
 
     def _reseated(self) -> ModelBank:
         made = copy.copy(self)
         made._families, made._need = list(self._families), list(self._need)
-        made._ready = Ready()
+        made._box = BoxCache()
         return made
 
-    def become(self, twin: ModelBank) -> None:
-        """Take over all that a twin learnt."""
-        self._families, self._need, self.arrays = twin._families, twin._need, twin.arrays
+    def replace_with(self, other: ModelBank) -> None:
+        """Take over all that another bank learnt."""
+        self._families, self._need, self.arrays = other._families, other._need, other.arrays
 
-    def outlook(self, m: int, state: RoundState, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def predict(self, m: int, state: RoundState, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean phi.mu and leverage phi' Lam^-1 phi of every arm (not for shared layouts)."""
         means, leverages = np.empty(self.layout.n_arms), np.empty(self.layout.n_arms)
-        kernels.outlook(
+        kernels.predict(
             self.arrays, m, state.t, state.covariates, state.per_arm, X, means, leverages
         )
         return means, leverages
@@ -264,8 +264,8 @@ class ModelBank:
         binary rewards.
         """
         if not self.layout.shared:
-            draws: FloatArray = together(
-                self._ready, self.arrays, self._draw_scales, {m: 1}, state, X, binary, rng
+            draws: FloatArray = sample_many(
+                self._box, self.arrays, self._draw_scales, {m: 1}, state, X, binary, rng
             )[0]
             return draws
         if self._sees_all(m):
@@ -275,7 +275,7 @@ class ModelBank:
         noise = rng.standard_normal(int(bank.dim[m]))
         if bank.contextual[m] and self.prior.max_scale > self.prior.min_scale:
             means, errors, leverages = (np.empty(len(X)) for _ in range(3))
-            kernels.shared_outlook(
+            kernels.predict_shared(
                 bank, m, state.t, state.covariates, X, noise, means, errors, leverages
             )
             return np.asarray(means + std * self.prior.context_scale(leverages) * errors)
@@ -288,7 +288,7 @@ class ModelBank:
         """Whether contexts are kept in two widths, and slot m sees the wide one."""
         return bool(self.layout.wide_dim) and self.spec(m).steady
 
-    def _wide_outlook(self, m: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _predict_wide(self, m: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Means of all arms under a model that sees all of a wide context, and F Lam^-1 F' for
         their vectors F."""
         bank, d = self.arrays, int(self.arrays.dim[m])
@@ -301,7 +301,7 @@ class ModelBank:
     ) -> list[FloatArray]:
         """`draw` so many times: errors of arms ~ N(0, F Lam^-1 F'), so that no factor of Lam is
         needed."""
-        means, covariance = self._wide_outlook(m, X)
+        means, covariance = self._predict_wide(m, X)
         leverages = np.maximum(covariance.diagonal(), _LEAST_LEVERAGE)
         values, vectors = np.linalg.eigh(
             covariance
@@ -333,8 +333,8 @@ class ModelBank:
                 else:
                     made += [self.draw(m, state, X, binary, rng) for _ in range(count)]
             return np.array(made)
-        return together(
-            self._ready, self.arrays, self._draw_scales, found, state, X, binary, rng, about=about
+        return sample_many(
+            self._box, self.arrays, self._draw_scales, found, state, X, binary, rng, about=about
         )
 
     def snapshot(self) -> Snapshot:
@@ -407,7 +407,10 @@ def _checked(seat: list[Any]) -> Spec:
     """A spec from JSON; codes that nobody declared are errors."""
     spec = Spec._make(tuple(part) if isinstance(part, list) else part for part in seat)
     known = set(range(NO_COVARIATE, len(all_covariates())))
-    if not isinstance(spec.family, str) or not {spec.cell_by, spec.times, spec.beside} <= known:
+    if (
+        not isinstance(spec.family, str)
+        or not {spec.regime_by, spec.interaction, spec.appended} <= known
+    ):
         raise SnapshotError(f"the snapshot has a model of which nothing is known: {seat}")
     clocks = len(spec.shapes) == len(spec.periods) == len(spec.offsets) == 2
     if not clocks or not set(spec.shapes) <= {NO_CLOCK, SINE, SQUARE, ADDED_SINE}:

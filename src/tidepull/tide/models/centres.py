@@ -30,8 +30,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tidepull.tide.models.algebra import compiled, inlined
+from tidepull.tide.models.boxed import PythonBox
 from tidepull.tide.models.calibration import recalibrate
-from tidepull.tide.models.held import HeldArrays
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.types import FloatArray, IntArray
 
@@ -231,9 +231,9 @@ def _learn(known: Centres, t: int, arm: int, x: FloatArray, y: float) -> float:
 
 
 @compiled
-def observe(held: HeldArrays, t: int, arm: int, x: FloatArray, y: float) -> float:
+def observe(box: PythonBox, t: int, arm: int, x: FloatArray, y: float) -> float:
     """Log likelihood of a success (y > 0) or failure, which is then learnt."""
-    score: float = _learn(held.arrays, t, arm, x, y)
+    score: float = _learn(box.arrays, t, arm, x, y)
     return score
 
 
@@ -247,11 +247,11 @@ def replay(
 
 
 @compiled
-def outlook(
-    held: HeldArrays, t: int, x: FloatArray, width: float, along: FloatArray, across: FloatArray, chances: FloatArray
+def predict(
+    box: PythonBox, t: int, x: FloatArray, width: float, along: FloatArray, across: FloatArray, chances: FloatArray
 ) -> None:  # fmt: skip
     """The chance of every class in round t, of one draw of the centres."""
-    known: Centres = held.arrays
+    known: Centres = box.arrays
     _whitened(known, x)
     ahead = max(t - known.latest[0], 0) if known.latest[0] >= 0 else 0
     _chances(known, ahead, width, along, across)

@@ -56,8 +56,8 @@ class RunFilter(ConjugateFilter):
         forgotten."""
         block = 0 if self._blocks.layout.shared else arm
         chain, block = (0, block) if self._together else (block, 0)
-        held, x = self._ready(self.arrays), self._blocks.seen(x)
-        return float(runs.observe_held(held, t, chain, block, x, y, binary))
+        box, x = self._box(self.arrays), self._blocks.seen(x)
+        return float(runs.observe_boxed(box, t, chain, block, x, y, binary))
 
     def replay(self, window: Window, binary: bool) -> Job[FloatArray]:
         """Live through a window of past rounds; log likelihoods round by round."""
@@ -83,7 +83,7 @@ class RunFilter(ConjugateFilter):
         chain, block = (none, self._arms) if self._together else (self._arms, none)
         return self._draw(np.stack([chain, picked[chain], block], axis=1), X, binary, rng)
 
-    def fresh(self, units: float | None) -> Filter:
+    def reset_copy(self, units: float | None) -> Filter:
         """The same model that knows nothing; lam0 from the noise as it sees it now in new units."""
         made = RunFilter(self._blocks, self._together)
         made._adopt_ridge(self, units)

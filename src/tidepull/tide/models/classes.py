@@ -14,11 +14,11 @@ import numpy as np
 
 from tidepull.tide.jobs import Job, ranges
 from tidepull.tide.models import centres
+from tidepull.tide.models.boxed import BoxCache
 from tidepull.tide.models.calibration import BINS, KEPT
 from tidepull.tide.models.centres import PAID, RIGHT, WRONG, Centres
 from tidepull.tide.models.family import Family, Filter, Finding, Layout, Window
 from tidepull.tide.models.filters import require_fit
-from tidepull.tide.models.held import Ready
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.types import FloatArray, Snapshot
 
@@ -50,13 +50,13 @@ class ClassFilter:
     def __init__(self, n_arms: int, numbers: int) -> None:
         self._size = n_arms, numbers
         self.centres = _empty(n_arms, numbers)
-        self._ready = Ready()
+        self._box = BoxCache()
 
     def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
         """Log likelihood of the reward of round t, which is then learnt."""
         if not binary:
             return _UNSAID - math.log1p(min(abs(y), _HUGE) ** 2)
-        return float(centres.observe(self._ready(self.centres), t, arm, x[1:], y))
+        return float(centres.observe(self._box(self.centres), t, arm, x[1:], y))
 
     def replay(self, window: Window, binary: bool) -> Job[FloatArray]:
         """Live through a window of past rounds; log likelihoods round by round."""
@@ -93,13 +93,13 @@ class ClassFilter:
             return along  # it has nothing to say
         across, chances = rng.chisquare(d - 1, K) if d > 1 else np.zeros(K), np.empty(K)
         x = np.ascontiguousarray(X[0, 1:])
-        centres.outlook(self._ready(self.centres), t, x, _WIDTH, along, across, chances)
+        centres.predict(self._box(self.centres), t, x, _WIDTH, along, across, chances)
         pays = self.centres.pays
         sure = pays[RIGHT, PAID] / pays[RIGHT].sum()
         luck = pays[WRONG, PAID] / pays[WRONG].sum()
         return np.asarray(2 * (luck + (sure - luck) * chances) - 1)
 
-    def fresh(self, units: float | None) -> Filter:
+    def reset_copy(self, units: float | None) -> Filter:
         """The same model that knows nothing."""
         return ClassFilter(*self._size)
 

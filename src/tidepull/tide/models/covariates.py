@@ -18,13 +18,13 @@ from tidepull.types import BoolArray, FloatArray, IntArray, Snapshot
 
 @dataclass(frozen=True)
 class Covariate:
-    """One lagged covariate. `cells`: it names one of so many regimes (given the number of arms);
+    """One lagged covariate. `n_regimes`: it names one of so many regimes (given the number of arms);
     `per_arm`: it has a value for each arm; `reward`: it is a reward as it was paid, and is
     standardised when it is read."""
 
     name: str
     index: int
-    cells: Callable[[int], int] | None = None
+    n_regimes: Callable[[int], int] | None = None
     per_arm: bool = False
     reward: bool = False
 
@@ -37,14 +37,14 @@ _per_arm: list[int] = []
 def declare_covariate(
     name: str,
     *,
-    cells: Callable[[int], int] | None = None,
+    n_regimes: Callable[[int], int] | None = None,
     per_arm: bool = False,
     reward: bool = False,
 ) -> Covariate:
     """Declare a covariate; a family declares its own in its own file."""
     if any(other.name == name for other in _declared):
         raise ValueError(f"there is already a covariate '{name}'")
-    made = Covariate(name, len(_declared), cells, per_arm, reward)
+    made = Covariate(name, len(_declared), n_regimes, per_arm, reward)
     _declared.append(made)
     _rewards.extend([made.index] * reward)
     _per_arm.extend([made.index] * per_arm)

@@ -13,14 +13,14 @@ import numpy as np
 
 from tidepull._internal.kernels import kernel
 from tidepull.tide.models import kernels
+from tidepull.tide.models.boxed import BoxCache, PythonBox
 from tidepull.tide.models.covariates import RoundState
-from tidepull.tide.models.held import HeldArrays, Ready
 from tidepull.tide.models.kernels import Bank
 from tidepull.types import FloatArray, IntArray
 
 
-def together(
-    ready: Ready,
+def sample_many(
+    box: BoxCache,
     bank: Bank,
     draw_scales: FloatArray,
     found: Mapping[int, int],
@@ -41,21 +41,21 @@ def together(
     averaged = about is not None and len(about) > 1
     weights = np.array([float(asked[m]) if averaged else 0.0 for m in asked])
     drawn = np.empty((sum(found.values()), len(X)))
-    draw_held(
-        ready(bank), slots, counts, weights, state.t, state.covariates, state.per_arm, X, binary,
+    sample_boxed(
+        box(bank), slots, counts, weights, state.t, state.covariates, state.per_arm, X, binary,
         draw_scales, rng, drawn,
     )  # fmt: skip
     return drawn
 
 
-def _draw_in_numpy(
-    held: HeldArrays, slots: IntArray, counts: IntArray, weights: FloatArray, t: int,
+def _sample_in_numpy(
+    box: PythonBox, slots: IntArray, counts: IntArray, weights: FloatArray, t: int,
     covariates: FloatArray, per_arm: FloatArray, X: FloatArray, binary: bool, draw_scales: FloatArray,
     rng: np.random.Generator, drawn: FloatArray,
 ) -> None:  # fmt: skip
-    bank, n_arms, row = held.arrays, len(X), 0
+    bank, n_arms, row = box.arrays, len(X), 0
     first, second = np.empty((len(slots), n_arms)), np.empty((len(slots), n_arms))
-    kernels.prospects(bank, slots, t, covariates, per_arm, X, binary, draw_scales, first, second)
+    kernels.predict_many(bank, slots, t, covariates, per_arm, X, binary, draw_scales, first, second)
     counted = (bank.dim[slots] == 1) & binary
     means = np.where(counted[:, None], 2 * first / (first + second) - 1, first)
     average = (weights[:, None] * means).sum(axis=0) / (weights.sum() or 1.0)
@@ -71,17 +71,17 @@ def _draw_in_numpy(
             rows += average - means[i]
 
 
-@kernel(until_compiled=_draw_in_numpy, nogil=True)
-def draw_held(
-    held: HeldArrays, slots: IntArray, counts: IntArray, weights: FloatArray, t: int,
+@kernel(until_compiled=_sample_in_numpy, nogil=True)
+def sample_boxed(
+    box: PythonBox, slots: IntArray, counts: IntArray, weights: FloatArray, t: int,
     covariates: FloatArray, per_arm: FloatArray, X: FloatArray, binary: bool, draw_scales: FloatArray,
     rng: np.random.Generator, drawn: FloatArray,
 ) -> None:  # fmt: skip
-    """`together` of a bank that is held ready: `counts` draws (rows) of each slot, about the average
+    """`sample_many` of a boxed bank: `counts` draws (rows) of each slot, about the average
     of means by `weights` (all 0: each about its own mean)."""
-    bank, n_arms, row = held.arrays, X.shape[0], 0
+    bank, n_arms, row = box.arrays, X.shape[0], 0
     first, second = np.empty((len(slots), n_arms)), np.empty((len(slots), n_arms))
-    kernels.prospects(bank, slots, t, covariates, per_arm, X, binary, draw_scales, first, second)
+    kernels.predict_many(bank, slots, t, covariates, per_arm, X, binary, draw_scales, first, second)
     average, total = np.zeros(n_arms), 0.0
     for i in range(len(slots)):
         total += weights[i]

@@ -52,11 +52,11 @@ class Layout:
         """Length of phi."""
         if self.wide_dim and spec.contextual and spec.steady:
             return self.wide_dim
-        return spec.width * (self.context_dim if spec.contextual else 1) + (spec.beside >= 0)
+        return spec.width * (self.context_dim if spec.contextual else 1) + (spec.appended >= 0)
 
     def blocks(self, spec: Spec) -> int:
         """Number of weight vectors."""
-        return spec.cells(self.n_arms) * (1 if self.shared else self.n_arms)
+        return spec.n_regimes(self.n_arms) * (1 if self.shared else self.n_arms)
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Filter(Protocol):
         """One draw of every arm's expected reward in round t: of the hidden state, then of the
         weights."""
 
-    def fresh(self, units: float | None) -> Filter:
+    def reset_copy(self, units: float | None) -> Filter:
         """The same model that knows nothing; lam0 from the noise as it sees it now, in new
         units of which `units` make an old one (None: as it is)."""
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tidepull.tide.models.algebra import compiled, inlined, log_binary, log_kind, log_student
+from tidepull.tide.models.boxed import BoxCache
 from tidepull.tide.models.family import Layout, Window
-from tidepull.tide.models.held import Ready
 from tidepull.tide.models.inverse import (
     begin_inverse,
     draw_inverse,
@@ -34,7 +34,9 @@ NONE = -1
 
 
 @inlined
-def look(known: Any, i: int, j: int, k: int, x: FloatArray, v: FloatArray) -> tuple[float, float]:
+def predict_block(
+    known: Any, i: int, j: int, k: int, x: FloatArray, v: FloatArray
+) -> tuple[float, float]:
     """Mean and leverage of a block; fills v with P x where there is a context."""
     ridge = known.noise[5]
     d = x.shape[0]
@@ -51,7 +53,7 @@ def look(known: Any, i: int, j: int, k: int, x: FloatArray, v: FloatArray) -> tu
 def learn(
     known: Any, i: int, j: int, k: int, y: float, mean: float, leverage: float, v: FloatArray
 ) -> None:
-    """Take in a reward of which `look` said mean, leverage and v; v is used up."""
+    """Take in a reward of which `predict_block` said mean, leverage and v; v is used up."""
     d = v.shape[0]
     if d > 1:
         if known.n[i, j, k] == 0.0:
@@ -86,18 +88,18 @@ def likelihood(
 
 
 @compiled
-def outlook(
+def predict(
     known: Any, places: IntArray, X: FloatArray, means: FloatArray, leverages: FloatArray
 ) -> None:
     """Mean and leverage of every arm, whose block is in its row of `places`."""
     v = np.empty(X.shape[1])
     for arm in range(means.shape[0]):
         i, j, k = places[arm]
-        means[arm], leverages[arm] = look(known, i, j, k, X[arm], v)
+        means[arm], leverages[arm] = predict_block(known, i, j, k, X[arm], v)
 
 
 @compiled
-def shared_outlook(
+def predict_shared(
     known: Any, i: int, j: int, X: FloatArray, z: FloatArray, means: FloatArray,
     errors: FloatArray, leverages: FloatArray,
 ) -> None:  # fmt: skip
@@ -110,7 +112,7 @@ def shared_outlook(
     else:
         draw_inverse(known.mat[i, j, 0], z, d, np.empty((d, d)), error)
     for arm in range(means.shape[0]):
-        means[arm], leverages[arm] = look(known, i, j, 0, X[arm], v)
+        means[arm], leverages[arm] = predict_block(known, i, j, 0, X[arm], v)
         errors[arm] = 0.0
         for m in range(d):
             errors[arm] += X[arm, m] * error[m]
@@ -158,12 +160,12 @@ class Blocks:
     def drawn(
         self,
         noise: FloatArray,
-        outlook: tuple[FloatArray, FloatArray, FloatArray],
+        prediction: tuple[FloatArray, FloatArray, FloatArray],
         rng: np.random.Generator,
     ) -> FloatArray:
         """mean + k s error of every arm, s2 = b / Gamma(a, 1), k the draw scale where there is a
-        context, as in the bank; `outlook` is means, errors of a draw for s2 = 1, and leverages."""
-        means, errors, leverages = outlook
+        context, as in the bank; `prediction` is means, errors of a draw for s2 = 1, and leverages."""
+        means, errors, leverages = prediction
         std = float(np.sqrt(noise[B] / rng.gamma(noise[A])))
         factor = (
             self.prior.context_scale(leverages)
@@ -185,7 +187,7 @@ class ConjugateFilter:
     def __init__(self, blocks: Blocks, arrays: Any) -> None:
         self._blocks, self.arrays = blocks, arrays
         self._learnt = tuple(name for name in arrays._fields if name not in self.fixed)
-        self._ready = Ready()
+        self._box = BoxCache()
 
     def refresh_ridge(self) -> None:
         """lam0 from the noise as it sees it now; with a context only `fresh` can do it."""
@@ -220,9 +222,9 @@ class ConjugateFilter:
         if blocks.layout.shared:
             z: FloatArray = rng.standard_normal(X.shape[1:])
             i, j, _ = (int(place) for place in places[0])
-            shared_outlook(known, i, j, X, z, means, errors, leverages)
+            predict_shared(known, i, j, X, z, means, errors, leverages)
         else:
-            outlook(known, places, X, means, leverages)
+            predict(known, places, X, means, leverages)
             errors = np.sqrt(leverages) * rng.standard_normal(len(X))
         return blocks.drawn(known.noise, (means, errors, leverages), rng)
 

@@ -1,7 +1,7 @@
 """The bank of conjugate models as compiled kernels over a structure of arrays.
 
 Model m believes that rewards are theta . phi plus noise of variance s2, with weights theta of
-their own in every block: one block for each cell (regime) and, unless arms are known by their
+their own in every block: one block for each regime and, unless arms are known by their
 vectors, each arm.
 
     Lam <- g Lam + (1-g) lam0 I + phi phi'        that is, Lam = lam0 I + A with A <- g A + phi phi'
@@ -38,9 +38,9 @@ from tidepull.tide.models.algebra import (
     log_student,
     whiten,
 )
+from tidepull.tide.models.boxed import PythonBox
 from tidepull.tide.models.calibration import recalibrate
 from tidepull.tide.models.family import Window
-from tidepull.tide.models.held import HeldArrays
 from tidepull.tide.models.inverse import draw_inverse, learn_inverse, weigh_inverse
 from tidepull.tide.models.small import LARGEST, learn_small, weigh_small
 from tidepull.tide.models.spec import ADDED_SINE, SINE, SQUARE
@@ -48,7 +48,7 @@ from tidepull.types import BoolArray, FloatArray, IntArray
 
 MAX_WIDTH = 18
 A0, B0, MEMORY, BLOCKS, BY_DENSITY, NARROW, WIDE = range(7)
-"""Places in the bank's `settings`: the prior of the noise (a0, b0), h, blocks of a cell, whether
+"""Places in the bank's `settings`: the prior of the noise (a0, b0), h, blocks of a regime, whether
 chances of 0 and 1 come from densities, and the numbers of a context in both widths."""
 
 
@@ -59,10 +59,10 @@ class Bank(NamedTuple):
     shapes: IntArray  # (m, 2) the two clocks
     periods: FloatArray  # (m, 2)
     offsets: FloatArray  # (m, 2)
-    cell_by: IntArray  # the column of the notes that names the cell, or -1
-    cells: IntArray  # ... and how many cells it can name
-    times: IntArray  # the column that multiplies tau, or -1
-    beside: IntArray  # the column that comes behind phi, or -1
+    regime_by: IntArray  # the covariate that names the regime, or -1
+    n_regimes: IntArray  # ... and how many regimes it can name
+    interaction: IntArray  # the covariate that multiplies the basis, or -1
+    appended: IntArray  # the covariate that is appended to phi, or -1
     discount: FloatArray  # g
     contextual: BoolArray  # x whole, or its leading 1 alone
     dim: IntArray  # length of phi
@@ -76,72 +76,76 @@ class Bank(NamedTuple):
     stamp: IntArray  # (blocks) the round to which a block's discount has been applied
     vec: FloatArray  # eta or mu of every block
     mat: FloatArray  # A or P of every block, by rows
-    bins: FloatArray  # (m, bins, 3) what came of predictions (`calibration.py`); of nobody where they stay as they are
+    bins: (
+        FloatArray  # (m, bins, 3) calibration counts (`calibration.py`); empty without calibration
+    )
     odds: FloatArray  # (m, 1)
     settings: FloatArray  # see `A0` and its neighbours
 
 
 @inlined
-def locate(bank: Bank, m: int, t: int, covariates: FloatArray, tau: FloatArray) -> tuple[int, int]:
-    """Cell and width of model m in round t; fills tau. The reference is
-    `Model.locate`."""
-    cell, width = 0, 1
-    tau[0] = 1.0
+def fill_basis(
+    bank: Bank, m: int, t: int, covariates: FloatArray, basis: FloatArray
+) -> tuple[int, int]:
+    """Regime and width of model m in round t; fills the basis. The reference is
+    `Spec.basis`."""
+    regime, width = 0, 1
+    basis[0] = 1.0
     now = float(t)
     for j in range(2):
         period = bank.periods[m, j]
         if bank.shapes[m, j] == SQUARE:
-            cell = 2 * cell + math.floor((now + bank.offsets[m, j]) / period) % 2
+            regime = 2 * regime + math.floor((now + bank.offsets[m, j]) / period) % 2
         elif bank.shapes[m, j] == SINE:
             angle = TWO_PI * ((now / period) % 1.0)
             c, s = math.cos(angle), math.sin(angle)
             for i in range(width - 1, -1, -1):
-                tau[3 * i + 2] = tau[i] * s
-                tau[3 * i + 1] = tau[i] * c
-                tau[3 * i] = tau[i]
+                basis[3 * i + 2] = basis[i] * s
+                basis[3 * i + 1] = basis[i] * c
+                basis[3 * i] = basis[i]
             width *= 3
         elif bank.shapes[m, j] == ADDED_SINE:
             angle = TWO_PI * ((now / period) % 1.0)
-            tau[width], tau[width + 1] = math.cos(angle), math.sin(angle)
+            basis[width], basis[width + 1] = math.cos(angle), math.sin(angle)
             width += 2
-    if bank.cell_by[m] >= 0:
-        cell = bank.cells[m] * cell + int(covariates[bank.cell_by[m]])
-    if bank.times[m] >= 0:
-        note = covariates[bank.times[m]]
+    if bank.regime_by[m] >= 0:
+        regime = bank.n_regimes[m] * regime + int(covariates[bank.regime_by[m]])
+    if bank.interaction[m] >= 0:
+        covariate = covariates[bank.interaction[m]]
         for i in range(width - 1, -1, -1):
-            tau[2 * i + 1] = tau[i] * note
-            tau[2 * i] = tau[i]
+            basis[2 * i + 1] = basis[i] * covariate
+            basis[2 * i] = basis[i]
         width *= 2
-    return cell, width
+    return regime, width
 
 
 @inlined
 def forgotten(bank: Bank, m: int, covariates: FloatArray) -> bool:
-    """Whether model m needs a note that is no longer there."""
+    """Whether model m needs a covariate that is forgotten."""
     lost = False
-    for column in (bank.cell_by[m], bank.times[m], bank.beside[m]):
+    for column in (bank.regime_by[m], bank.interaction[m], bank.appended[m]):
         lost |= column >= 0 and math.isnan(covariates[column])
     return lost
 
 
 @inlined
 def _spread(
-    bank: Bank, m: int, tau: FloatArray, width: int, x: FloatArray, phi: FloatArray
+    bank: Bank, m: int, basis: FloatArray, width: int, x: FloatArray, phi: FloatArray
 ) -> None:
-    """phi = tau (x) x, or tau alone; of a context in two widths the narrow one comes first."""
+    """phi = basis (x) x, or the basis alone; of a context in two widths the narrow one comes first."""
     if not bank.contextual[m]:
         for i in range(width):
-            phi[i] = tau[i]
+            phi[i] = basis[i]
         return
     q = int(bank.settings[NARROW])
     d = bank.dim[m]
-    if width == 1 and bank.beside[m] < 0 and d == bank.settings[WIDE]:
+    if width == 1 and bank.appended[m] < 0 and d == bank.settings[WIDE]:
         for j in range(d):
             phi[j] = x[q + j]
         return
     for i in range(width):
         for j in range(q):
-            phi[i * q + j] = tau[i] * x[j]
+            phi[i * q + j] = basis[i] * x[j]
 
 
 @inlined
@@ -228,7 +232,7 @@ def observe_one(
     x: FloatArray,
     y: float,
     binary: bool,
-    tau: FloatArray,
+    basis: FloatArray,
     phi: FloatArray,
     v: FloatArray,
     z: FloatArray,
@@ -239,12 +243,12 @@ def observe_one(
     d = bank.dim[m]
     if forgotten(bank, m, covariates):
         return math.nan
-    cell, width = locate(bank, m, t, covariates, tau)
-    per_cell = int(bank.settings[BLOCKS])
-    block = cell * per_cell + (arm if per_cell > 1 else 0)
-    _spread(bank, m, tau, width, x, phi)
-    if bank.beside[m] >= 0:
-        phi[d - 1] = covariates[bank.beside[m]]
+    regime, width = fill_basis(bank, m, t, covariates, basis)
+    per_regime = int(bank.settings[BLOCKS])
+    block = regime * per_regime + (arm if per_regime > 1 else 0)
+    _spread(bank, m, basis, width, x, phi)
+    if bank.appended[m] >= 0:
+        phi[d - 1] = covariates[bank.appended[m]]
     decay = _decay(bank, m, block, t)
     if bank.inverse[m]:
         mean, leverage = _weigh(bank, m, block, phi, v)
@@ -322,11 +326,11 @@ def observe(
     scores: FloatArray,
 ) -> None:
     """One finished round for every active model; `scores` receives their log likelihoods (NaN
-    where a model would need a note that is forgotten, and then does not learn)."""
+    where a model needs a covariate that is forgotten, and then does not learn)."""
     most = 1
     for m in range(bank.dim.shape[0]):
         most = max(most, bank.dim[m])
-    tau, phi, v, z, U = (
+    basis, phi, v, z, U = (
         np.empty(MAX_WIDTH),
         np.empty(most),
         np.empty(most),
@@ -335,14 +339,14 @@ def observe(
     )
     for m in range(bank.dim.shape[0]):
         if bank.active[m]:
-            scores[m] = observe_one(bank, m, t, covariates, arm, x, y, binary, tau, phi, v, z, U)
+            scores[m] = observe_one(bank, m, t, covariates, arm, x, y, binary, basis, phi, v, z, U)
         else:
             scores[m] = -np.inf
 
 
 @compiled
-def observe_held(
-    held: HeldArrays,
+def observe_boxed(
+    box: PythonBox,
     t: int,
     covariates: FloatArray,
     arm: int,
@@ -351,8 +355,8 @@ def observe_held(
     binary: bool,
     scores: FloatArray,
 ) -> None:
-    """`observe` of a bank that is held ready."""
-    observe(held.arrays, t, covariates, arm, x, y, binary, scores)
+    """`observe` of a boxed bank."""
+    observe(box.arrays, t, covariates, arm, x, y, binary, scores)
 
 
 @compiled
@@ -362,16 +366,22 @@ def replay(
     """Model m lives through rows `start` to `stop` of a window of past rounds; its log
     likelihoods."""
     d = bank.dim[m]
-    tau, phi, v, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty(d), np.empty((d, d))
+    basis, phi, v, z, U = (
+        np.empty(MAX_WIDTH),
+        np.empty(d),
+        np.empty(d),
+        np.empty(d),
+        np.empty((d, d)),
+    )
     for i in range(start, stop):
         scores[i] = observe_one(
             bank, m, window.t[i], window.covariates[i], window.arm[i], window.x[i], window.y[i], binary,
-            tau, phi, v, z, U,
+            basis, phi, v, z, U,
         )  # fmt: skip
 
 
 @inlined
-def _outlook(
+def _predict(
     bank: Bank,
     m: int,
     t: int,
@@ -380,20 +390,20 @@ def _outlook(
     X: FloatArray,
     means: FloatArray,
     leverages: FloatArray,
-    tau: FloatArray,
+    basis: FloatArray,
     phi: FloatArray,
     z: FloatArray,
     U: FloatArray,
 ) -> None:
     """Mean and leverage of every arm under model m, where arms have blocks of their own."""
     d = bank.dim[m]
-    cell, width = locate(bank, m, t, covariates, tau)
+    regime, width = fill_basis(bank, m, t, covariates, basis)
     n_arms = means.shape[0]
     for k in range(n_arms):
-        _spread(bank, m, tau, width, X[k], phi)
-        if bank.beside[m] >= 0:
-            phi[d - 1] = per_arm[bank.beside[m], k]
-        block = cell * n_arms + k
+        _spread(bank, m, basis, width, X[k], phi)
+        if bank.appended[m] >= 0:
+            phi[d - 1] = per_arm[bank.appended[m], k]
+        block = regime * n_arms + k
         if bank.inverse[m]:
             means[k], leverages[k] = _weigh(bank, m, block, phi, z)
         elif d <= LARGEST:
@@ -410,21 +420,21 @@ def _counts(
     covariates: FloatArray,
     successes: FloatArray,
     failures: FloatArray,
-    tau: FloatArray,
+    basis: FloatArray,
 ) -> None:
     """Discounted successes and failures of every arm under a model of one feature (binary
     rewards)."""
-    cell, _ = locate(bank, m, t, covariates, tau)
+    regime, _ = fill_basis(bank, m, t, covariates, basis)
     n_arms = successes.shape[0]
     for k in range(n_arms):
-        block = cell * n_arms + k
+        block = regime * n_arms + k
         decay = _decay(bank, m, block, t)
         n, s = decay * bank.mat[bank.mat_at[m] + block], decay * bank.vec[bank.vec_at[m] + block]
         successes[k], failures[k] = 0.5 * (n + s), 0.5 * (n - s)
 
 
 @compiled
-def outlook(
+def predict(
     bank: Bank,
     m: int,
     t: int,
@@ -434,10 +444,10 @@ def outlook(
     means: FloatArray,
     leverages: FloatArray,
 ) -> None:
-    """`_outlook` of one model."""
+    """`_predict` of one model."""
     d = bank.dim[m]
-    tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
-    _outlook(bank, m, t, covariates, per_arm, X, means, leverages, tau, phi, z, U)
+    basis, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
+    _predict(bank, m, t, covariates, per_arm, X, means, leverages, basis, phi, z, U)
 
 
 @inlined
@@ -486,7 +496,7 @@ def _beta_parameters(
 
 
 @compiled
-def prospects(
+def predict_many(
     bank: Bank,
     slots: IntArray,
     t: int,
@@ -506,16 +516,16 @@ def prospects(
     most = 1
     for m in slots:
         most = max(most, bank.dim[m])
-    tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(most), np.empty(most), np.empty((most, most))
+    basis, phi, z, U = np.empty(MAX_WIDTH), np.empty(most), np.empty(most), np.empty((most, most))
     factors = np.empty(first.shape[1])
     for i in range(slots.shape[0]):
         m = slots[i]
         forgets = bank.discount[m] < 1
         if binary and bank.dim[m] == 1:
-            _counts(bank, m, t, covariates, first[i], second[i], tau)
+            _counts(bank, m, t, covariates, first[i], second[i], basis)
             _beta_parameters(first[i], second[i], draw_scales[3], forgets, factors)
             continue
-        _outlook(bank, m, t, covariates, per_arm, X, first[i], second[i], tau, phi, z, U)
+        _predict(bank, m, t, covariates, per_arm, X, first[i], second[i], basis, phi, z, U)
         if not bank.contextual[m]:
             _plain_scale(second[i], draw_scales[3], forgets, factors)
         else:
@@ -531,23 +541,6 @@ def prospects(
 
 
 @compiled
-def prospects_held(
-    held: HeldArrays,
-    slots: IntArray,
-    t: int,
-    covariates: FloatArray,
-    per_arm: FloatArray,
-    X: FloatArray,
-    binary: bool,
-    draw_scales: FloatArray,
-    first: FloatArray,
-    second: FloatArray,
-) -> None:
-    """`prospects` of a bank that is held ready."""
-    prospects(held.arrays, slots, t, covariates, per_arm, X, binary, draw_scales, first, second)
-
-
-@compiled
 def shared_draw(
     bank: Bank,
     m: int,
@@ -560,23 +553,23 @@ def shared_draw(
     """phi_k . theta of every arm for one draw theta = U^-1 (z + noise), where arms share a
     block."""
     d = bank.dim[m]
-    tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
-    cell, width = locate(bank, m, t, covariates, tau)
+    basis, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
+    regime, width = fill_basis(bank, m, t, covariates, basis)
     if bank.inverse[m]:
-        _draw_weights(bank, m, cell, noise, U, z)
+        _draw_weights(bank, m, regime, noise, U, z)
         for i in range(d):
-            z[i] += bank.vec[bank.vec_at[m] + cell * d + i]
+            z[i] += bank.vec[bank.vec_at[m] + regime * d + i]
         for k in range(draws.shape[0]):
-            _spread(bank, m, tau, width, X[k], phi)
+            _spread(bank, m, basis, width, X[k], phi)
             total = 0.0
             for i in range(d):
                 total += phi[i] * z[i]
             draws[k] = total
         return
     for k in range(draws.shape[0]):
-        _spread(bank, m, tau, width, X[k], phi)
+        _spread(bank, m, basis, width, X[k], phi)
         if k == 0:
-            _open(bank, m, cell, t, U, z, phi)
+            _open(bank, m, regime, t, U, z, phi)
         else:
             whiten(U, phi, d)
         total = 0.0
@@ -586,7 +579,7 @@ def shared_draw(
 
 
 @compiled
-def shared_outlook(
+def predict_shared(
     bank: Bank,
     m: int,
     t: int,
@@ -599,23 +592,23 @@ def shared_outlook(
 ) -> None:
     """The same draw taken apart: means phi_k . mu, errors phi_k . U^-1 noise, and leverages."""
     d = bank.dim[m]
-    tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
-    cell, width = locate(bank, m, t, covariates, tau)
+    basis, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
+    regime, width = fill_basis(bank, m, t, covariates, basis)
     if bank.inverse[m]:
         v = np.empty(d)
-        _draw_weights(bank, m, cell, noise, U, z)
+        _draw_weights(bank, m, regime, noise, U, z)
         for k in range(means.shape[0]):
-            _spread(bank, m, tau, width, X[k], phi)
-            means[k], leverages[k] = _weigh(bank, m, cell, phi, v)
+            _spread(bank, m, basis, width, X[k], phi)
+            means[k], leverages[k] = _weigh(bank, m, regime, phi, v)
             error = 0.0
             for i in range(d):
                 error += phi[i] * z[i]
             errors[k] = error
         return
     for k in range(means.shape[0]):
-        _spread(bank, m, tau, width, X[k], phi)
+        _spread(bank, m, basis, width, X[k], phi)
         if k == 0:
-            _open(bank, m, cell, t, U, z, phi)
+            _open(bank, m, regime, t, U, z, phi)
         else:
             whiten(U, phi, d)
         mean, error, leverage = 0.0, 0.0, 0.0

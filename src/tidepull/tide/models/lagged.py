@@ -1,6 +1,6 @@
 """Lagged events: the latest round, or the arm of the latest success, decides.
 
-family         cells                               tau
+family         regimes                             basis
 last event     the last arm (0: none yet)          (1, last reward)
 last success   the arm that paid last (0: none)    (1)
 """
@@ -19,22 +19,24 @@ from tidepull.tide.models.spec import Spec
 from tidepull.types import FloatArray
 
 LAST_ARM = declare_covariate(
-    "last arm", cells=lambda n_arms: n_arms + 1
+    "last arm", n_regimes=lambda n_arms: n_arms + 1
 )  # 0: none yet, else 1 + the arm
 LAST_REWARD = declare_covariate("last reward", reward=True)
-LAST_SUCCESS = declare_covariate("last success", cells=lambda n_arms: n_arms + 1)  # as `LAST_ARM`
+LAST_SUCCESS = declare_covariate(
+    "last success", n_regimes=lambda n_arms: n_arms + 1
+)  # as `LAST_ARM`
 
 
 def last_event(contextual: bool = False) -> Spec:
-    """A cell for every last arm, and tau = (1, last reward)."""
+    """A regime for every last arm, and the basis (1, last reward)."""
     return Spec(
-        "last event", cell_by=LAST_ARM.index, times=LAST_REWARD.index, contextual=contextual
+        "last event", regime_by=LAST_ARM.index, interaction=LAST_REWARD.index, contextual=contextual
     )
 
 
 def last_success(contextual: bool = False) -> Spec:
-    """A cell for every arm that may have succeeded last, and tau = (1)."""
-    return Spec("last success", cell_by=LAST_SUCCESS.index, contextual=contextual)
+    """A regime for every arm that may have succeeded last, and the basis (1)."""
+    return Spec("last success", regime_by=LAST_SUCCESS.index, contextual=contextual)
 
 
 class LastEventTracker(Stateful):

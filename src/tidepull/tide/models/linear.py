@@ -1,6 +1,6 @@
 """Bayesian linear regression on a basis of time, with forgetting: five families of one form.
 
-    family       basis tau                          cells                  discount g
+    family       basis                              regimes                discount g
     stationary   (1)                                one                    1
     discounted   (1)                                one                    0.5 to 0.998
     fourier      (1, cos wt, sin wt), w = 2 pi / P  one                    1
@@ -62,15 +62,15 @@ def fourier(period: float, discount: float = 1.0, contextual: bool = False) -> S
 def square(
     half_period: float, offset: float = 0.0, discount: float = 1.0, contextual: bool = False
 ) -> Spec:
-    """Two phases that take turns: the cell is floor((t + offset) / half_period) mod 2."""
+    """Two phases that take turns: the regime is floor((t + offset) / half_period) mod 2."""
     return Spec(
         "square", (SQUARE, 0), (half_period, 1.0), (offset, 0.0), discount=discount, contextual=contextual
     )  # fmt: skip
 
 
 def seasons(first: Spec, second: Spec, added: bool = False) -> Spec:
-    """tau = tau_1 (x) tau_2, and a cell for every pair of cells; `added`: the second, a sine, only
-    adds its cos and sin to tau_1, which takes fewer weights."""
+    """The product of two bases, and a regime for every pair of regimes; `added`: the second, a sine,
+    only adds its cos and sin to the first basis, which takes fewer weights."""
     return Spec(
         "seasons",
         (first.shapes[0], ADDED_SINE if added else second.shapes[0]),
@@ -252,14 +252,14 @@ def _find_pairs_of_sines(search: Search) -> Candidates:
 def _residuals(season: Spec, rounds: Rounds, n_arms: int) -> Job[Rounds]:
     """What a season leaves of the rewards, by least squares with a little ridge."""
     t, (period, _) = rounds.t0 + np.arange(len(rounds.y)), season.periods
-    tau, block, blocks = np.ones((len(t), 1)), rounds.arm, n_arms
+    basis, block, blocks = np.ones((len(t), 1)), rounds.arm, n_arms
     if season.family == "square":
-        cell = np.floor((t + season.offsets[0]) / period).astype(np.int64) % 2
-        block, blocks = cell * n_arms + rounds.arm, 2 * n_arms
+        regime = np.floor((t + season.offsets[0]) / period).astype(np.int64) % 2
+        block, blocks = regime * n_arms + rounds.arm, 2 * n_arms
     else:
         angle = 2 * np.pi * (t / period % 1.0)
-        tau = np.stack([np.ones(len(t)), np.cos(angle), np.sin(angle)], axis=1)
-    rest: FloatArray = left_over(tau, block, rounds.arm, rounds.y, blocks)
+        basis = np.stack([np.ones(len(t)), np.cos(angle), np.sin(angle)], axis=1)
+    rest: FloatArray = left_over(basis, block, rounds.arm, rounds.y, blocks)
     yield 100 * len(t)
     return rounds._replace(y=rest)
 

@@ -45,10 +45,10 @@ class Moments:
 
     def _evidence(self, shape: int, periods: FloatArray, offsets: FloatArray) -> Job[FloatArray]:
         evidence, q = np.empty(len(periods)), self._given[2].shape[1]
-        d, cells = (3 * q if shape == SINE else q), self._blocks * (2 if shape == SQUARE else 1)
-        products = self.n * d * d // 2 + min(cells, self.n) * d**3 // 6
+        d, n_groups = (3 * q if shape == SINE else q), self._blocks * (2 if shape == SQUARE else 1)
+        products = self.n * d * d // 2 + min(n_groups, self.n) * d**3 // 6
         for i in range(len(periods)):
-            evidence[i] = _season_evidence(shape, periods[i], offsets[i], cells, d, *self._given)
+            evidence[i] = _season_evidence(shape, periods[i], offsets[i], n_groups, d, *self._given)
             yield products // _PRODUCTS_PER_STEP
         return evidence
 
@@ -58,7 +58,7 @@ def _season_evidence(
     shape: int,
     period: float,
     offset: float,
-    cells: int,
+    n_groups: int,
     d: int,
     t: IntArray,
     block: IntArray,
@@ -66,16 +66,16 @@ def _season_evidence(
     y: FloatArray,
     ridge: float,
 ) -> float:
-    order, starts = _by_cell(shape, period, offset, cells, t, block)
+    order, starts = _by_group(shape, period, offset, n_groups, t, block)
     A, eta, phi = np.empty(d * d), np.empty(d), np.empty((4, d))
     explained, volume = 0.0, 0.0
-    for cell in range(cells):
-        if starts[cell] == starts[cell + 1]:
+    for group in range(n_groups):
+        if starts[group] == starts[group + 1]:
             continue
         A[:], eta[:] = 0.0, 0.0
-        for first in range(starts[cell], starts[cell + 1], 4):
+        for first in range(starts[group], starts[group + 1], 4):
             phi[:] = 0.0
-            for r in range(min(4, starts[cell + 1] - first)):
+            for r in range(min(4, starts[group + 1] - first)):
                 i = order[first + r]
                 _features(shape, t[i] / period, x[i], phi[r])
                 for j in range(d):
@@ -89,28 +89,27 @@ def _season_evidence(
 
 
 @unordered
-def _by_cell(
-    shape: int, period: float, offset: float, cells: int, t: IntArray, block: IntArray
+def _by_group(
+    shape: int, period: float, offset: float, n_groups: int, t: IntArray, block: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Rows in the order of their cells, each cell's oldest first, and where in it every cell
-    begins."""
+    """Rows by weight block, each block's oldest first, and where in this order every block begins."""
     n = t.shape[0]
-    cell, order, starts = (
+    group, order, starts = (
         np.empty(n, np.int64),
         np.empty(n, np.int64),
-        np.zeros(cells + 1, np.int64),
+        np.zeros(n_groups + 1, np.int64),
     )
     for i in range(n):
-        cell[i] = block[i]
+        group[i] = block[i]
         if shape == SQUARE:
-            cell[i] = 2 * block[i] + math.floor((t[i] + offset) / period) % 2
-        starts[cell[i] + 1] += 1
-    for c in range(cells):
+            group[i] = 2 * block[i] + math.floor((t[i] + offset) / period) % 2
+        starts[group[i] + 1] += 1
+    for c in range(n_groups):
         starts[c + 1] += starts[c]
     place = starts.copy()
     for i in range(n):
-        order[place[cell[i]]] = i
-        place[cell[i]] += 1
+        order[place[group[i]]] = i
+        place[group[i]] += 1
     return order, starts
 
 

@@ -70,9 +70,9 @@ class NetworkModel:
         self._shared, self._n_arms, self._z = layout.shared, n_arms, z
         shape = ProblemShape(n_arms, 0 if self._shared else z, z if self._shared else 0)
         self._encoder = RecurrentEncoder(shape, units=_UNITS, learning_rate=_LEARNING_RATE, rng=rng)
-        beside = layout.context_dim if self._shared else n_arms
+        own = layout.context_dim if self._shared else n_arms
         self._head = ModelBank(
-            Layout(n_arms, self._encoder.dim + beside, shared=True),
+            Layout(n_arms, self._encoder.dim + own, shared=True),
             [[stationary(contextual=True)]],
             NoisePrior(most_noise=2.0, min_scale=1.0),
         )
@@ -116,7 +116,7 @@ class NetworkModel:
     def draw(self, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
         """One posterior draw of every arm's expected reward in the round that began last."""
         features = self._encoder.features(self._context(X))
-        return self._head.draw(0, self._nothing, self._beside(features, X), binary, rng)
+        return self._head.draw(0, self._nothing, self._with_own(features, X), binary, rng)
 
     def observe(
         self, t: int, arm: int, proposed: int, X: FloatArray, y: float, binary: bool
@@ -160,7 +160,7 @@ class NetworkModel:
         self.trainings += 1
         self._resting = True
         noise = float(self._head.arrays.a[0]), float(self._head.arrays.b[0])
-        head = self._head.twin()
+        head = self._head.copy()
         if self.trainings > 1:
             head.adapt_ridge(0, 1.0)
         head.reset(0)
@@ -175,7 +175,7 @@ class NetworkModel:
             # The noise is that of one-step errors: residuals on what it trained on would flatter
             # it.
             head.arrays.a[0], head.arrays.b[0] = noise
-        self._head.become(head)
+        self._head.replace_with(head)
         self._resting = False
 
     def rescale(self, lessons: Lessons, unfinished: dict[int, FloatArray]) -> None:
@@ -233,8 +233,8 @@ class NetworkModel:
         features, _ = self._encoder.encode_history()
         place = np.searchsorted(numbers, window.t)
         kept = np.isin(window.t, numbers)
-        beside = window.x[kept] if self._shared else self._codes[window.arm[kept]]
-        x = np.concatenate([features[place[kept]].astype(float), beside], axis=1)
+        own = window.x[kept] if self._shared else self._codes[window.arm[kept]]
+        x = np.concatenate([features[place[kept]].astype(float), own], axis=1)
         covariates = np.zeros((len(x), len(all_covariates())))
         return Window(window.t[kept], covariates, window.arm[kept], x, window.y[kept])
 
@@ -243,6 +243,6 @@ class NetworkModel:
             return self._without
         return Context(arm_features=X[:, 1:]) if self._shared else Context(observation=X[0, 1:])
 
-    def _beside(self, features: FloatArray, X: FloatArray) -> FloatArray:
+    def _with_own(self, features: FloatArray, X: FloatArray) -> FloatArray:
         own = X if self._shared else self._codes
         return np.concatenate([features.astype(float), own], axis=1)

@@ -27,8 +27,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tidepull.tide.models.algebra import compiled, inlined
-from tidepull.tide.models.filters import learn, likelihood, look
-from tidepull.tide.models.held import HeldArrays
+from tidepull.tide.models.boxed import PythonBox
+from tidepull.tide.models.filters import learn, likelihood, predict_block
 from tidepull.types import FloatArray, IntArray
 
 NOBODY = -1
@@ -109,7 +109,7 @@ def _score(
 ) -> tuple[float, float]:
     """Likelihood of a reward in a regime (its logarithm unless rewards are 0 or 1), and its squared
     error in units of its own spread."""
-    mean, leverage = look(ps, p, i, k, x, v)
+    mean, leverage = predict_block(ps, p, i, k, x, v)
     by_density = ps.settings[BY_DENSITY] > 0.0
     score = likelihood(ps, p, i, k, y, binary, by_density, mean, leverage, x.shape[0])
     return score, (y - mean) * (y - mean) / (1 + leverage)
@@ -117,7 +117,7 @@ def _score(
 
 @inlined
 def _learn(ps: Particles, p: int, k: int, x: FloatArray, y: float, v: FloatArray) -> None:
-    mean, leverage = look(ps, p, ps.now[p], k, x, v)
+    mean, leverage = predict_block(ps, p, ps.now[p], k, x, v)
     learn(ps, p, ps.now[p], k, y, mean, leverage, v)
 
 
@@ -383,9 +383,9 @@ def observe(ps: Particles, t: int, k: int, x: FloatArray, y: float, binary: bool
 
 
 @compiled
-def observe_held(held: HeldArrays, t: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
-    """The same of stories that are held ready."""
-    score: float = observe(held.arrays, t, k, x, y, binary)
+def observe_boxed(box: PythonBox, t: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
+    """`observe` of boxed particles."""
+    score: float = observe(box.arrays, t, k, x, y, binary)
     return score
 
 

@@ -30,8 +30,8 @@ _WINDOWS, _SURE = 4, 3.0
 """Windows that it must have lived, and standard errors that the phase must be off."""
 
 
-class Twin(NamedTuple):
-    """A model that keeps better time than an elder, and where in time the two agree."""
+class Correction(NamedTuple):
+    """A model with a corrected period, and the round in which it agrees with the incumbent."""
 
     spec: Spec
     centre: float
@@ -39,12 +39,12 @@ class Twin(NamedTuple):
 
 def keeps_time(spec: Spec) -> bool:
     """Whether it is one sine of the rounds that forgets nothing and sees no context."""
-    covariates = (spec.cell_by, spec.times, spec.beside)
+    covariates = (spec.regime_by, spec.interaction, spec.appended)
     plain = not spec.contextual and spec.discount == 1 and set(covariates) == {NO_COVARIATE}
     return plain and spec.shapes == (SINE, NO_CLOCK)
 
 
-def twin(bank: ModelBank, m: int, window: Window) -> Twin | None:
+def corrected(bank: ModelBank, m: int, window: Window) -> Correction | None:
     """The one with a better period, if slot m has lived long and its phase has run away beyond
     chance."""
     spec = bank.spec(m)
@@ -60,7 +60,7 @@ def twin(bank: ModelBank, m: int, window: Window) -> Twin | None:
     now, seen = float(window.t[-1]), float(window.t.mean())
     centre = now - lived / 2
     frequency = 1 / spec.periods[0] + p / (2 * math.pi * (seen - centre))
-    return Twin(spec._replace(periods=(1 / frequency, spec.periods[1])), centre)
+    return Correction(spec._replace(periods=(1 / frequency, spec.periods[1])), centre)
 
 
 def runaway(
@@ -76,20 +76,20 @@ def runaway(
     return float(v @ (window.y - w[:, 0] - u)) / information, math.sqrt(noise / information)
 
 
-def inherit(bank: ModelBank, elder: int, heir: int, found: Twin) -> None:
-    """Seat the twin in slot `heir` with all that the elder learnt, turned about the centre."""
-    arrays, before = bank.arrays, bank.spec(elder).periods[0]
+def copy_turned(bank: ModelBank, incumbent: int, successor: int, found: Correction) -> None:
+    """Put the corrected model into slot `successor` with all that the incumbent learnt, turned about the centre."""
+    arrays, before = bank.arrays, bank.spec(incumbent).periods[0]
     turned = 2 * math.pi * ((found.centre / found.spec.periods[0] - found.centre / before) % 1.0)
     c, s = math.cos(turned), math.sin(turned)
     R = np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
-    A, eta = _moments(bank, elder)
-    bank.assign(heir, found.spec)
+    A, eta = _moments(bank, incumbent)
+    bank.assign(successor, found.spec)
     for name in ("ridge", "a", "b"):
-        getattr(arrays, name)[heir] = getattr(arrays, name)[elder]
+        getattr(arrays, name)[successor] = getattr(arrays, name)[incumbent]
     n = len(A)
-    arrays.stamp[arrays.block_at[heir] :][:n] = arrays.stamp[arrays.block_at[elder] :][:n]
-    arrays.vec[arrays.vec_at[heir] :][: eta.size] = (eta @ R.T).ravel()
-    arrays.mat[arrays.mat_at[heir] :][: A.size] = (R @ A @ R.T).ravel()
+    arrays.stamp[arrays.block_at[successor] :][:n] = arrays.stamp[arrays.block_at[incumbent] :][:n]
+    arrays.vec[arrays.vec_at[successor] :][: eta.size] = (eta @ R.T).ravel()
+    arrays.mat[arrays.mat_at[successor] :][: A.size] = (R @ A @ R.T).ravel()
 
 
 def _moments(bank: ModelBank, m: int) -> tuple[FloatArray, FloatArray]:

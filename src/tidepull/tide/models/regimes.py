@@ -45,8 +45,8 @@ class RegimeFilter(ConjugateFilter):
         """Log likelihood of the reward of round t, which is then learnt; NaN when that round is
         forgotten."""
         block = 0 if self._blocks.layout.shared else arm
-        held, x = self._ready(self.arrays), self._blocks.seen(x)
-        return float(particles.observe_held(held, t, block, x, y, binary))
+        box, x = self._box(self.arrays), self._blocks.seen(x)
+        return float(particles.observe_boxed(box, t, block, x, y, binary))
 
     def replay(self, window: Window, binary: bool) -> Job[FloatArray]:
         """Live through a window of past rounds; log likelihoods round by round."""
@@ -68,7 +68,7 @@ class RegimeFilter(ConjugateFilter):
         places = np.array([(story, regime, arm) for arm in range(len(X))])
         return self._draw(places, X, binary, rng)
 
-    def fresh(self, units: float | None) -> Filter:
+    def reset_copy(self, units: float | None) -> Filter:
         """The same model that knows nothing; lam0 from the noise as it sees it now in new units."""
         made = RegimeFilter(self._blocks, int(self.arrays.seed[0]))
         made._adopt_ridge(self, units)

@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tidepull.tide.models.algebra import compiled, inlined
-from tidepull.tide.models.filters import learn, likelihood, look
-from tidepull.tide.models.held import HeldArrays
+from tidepull.tide.models.boxed import PythonBox
+from tidepull.tide.models.filters import learn, likelihood, predict_block
 from tidepull.types import FloatArray, IntArray
 
 NOBODY = -1
@@ -156,7 +156,7 @@ def observe_one(
     top, awake = 0.0 if binary else -np.inf, False
     for r in range(runs.start.shape[1]):
         if runs.start[c, r] != NOBODY and runs.start[c, r] <= t:
-            mean, leverage = look(runs, c, r, k, x, v)
+            mean, leverage = predict_block(runs, c, r, k, x, v)
             scores[r] = likelihood(runs, c, r, k, y, binary, False, mean, leverage, d)
             errors[r] = (y - mean) * (y - mean) / (1 + leverage)
             top, awake = top if binary else max(top, scores[r]), True
@@ -244,11 +244,11 @@ def observe(runs: Runs, t: int, c: int, k: int, x: FloatArray, y: float, binary:
 
 
 @compiled
-def observe_held(
-    held: HeldArrays, t: int, c: int, k: int, x: FloatArray, y: float, binary: bool
+def observe_boxed(
+    box: PythonBox, t: int, c: int, k: int, x: FloatArray, y: float, binary: bool
 ) -> float:
-    """The same of runs that are held ready."""
-    score: float = observe(held.arrays, t, c, k, x, y, binary)
+    """`observe` of boxed runs."""
+    score: float = observe(box.arrays, t, c, k, x, y, binary)
     return score
 
 

@@ -1,13 +1,13 @@
 """The specification of a linear model: the row of numbers that the kernel reads.
 
 A model is a composition of up to two clocks, which run by the round, lagged covariates and a
-discount. It says of a round t
+discount. For a round t it has
 
-    cell   which of finitely many regimes holds now (each regime has weights of its own), and
-    tau    the basis of time, tau[0] = 1 first.
+    regime   an index: each regime has weights of its own, and
+    basis    the basis of time, basis[0] = 1 first.
 
-The features of arm k are phi = tau (x) x_k, where x_k is the context's vector (1 first) or just
-(1), and behind them, where a model asks for it, one number that was noted of arm k.
+The features of arm k are phi = basis (x) x_k, where x_k is the context vector (1 first) or (1), and
+after them, where a model has one, the appended covariate of arm k.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ NO_COVARIATE = -1
 class Spec(NamedTuple):
     """A linear model as numbers; `periods` of a square clock is the length of one of its two phases.
 
-    Of the notes, column `cell_by` names a regime, column `times` multiplies tau by (1, note), and
-    column `beside` comes behind the features of each arm.
+    The covariate `regime_by` names a regime, `interaction` is multiplied into the basis as (1,
+    covariate), and `appended` is appended to the features of each arm.
     """
 
     family: str
     shapes: tuple[int, int] = (NO_CLOCK, NO_CLOCK)
     periods: tuple[float, float] = (1.0, 1.0)
     offsets: tuple[float, float] = (0.0, 0.0)
-    cell_by: int = NO_COVARIATE
-    times: int = NO_COVARIATE
-    beside: int = NO_COVARIATE
+    regime_by: int = NO_COVARIATE
+    interaction: int = NO_COVARIATE
+    appended: int = NO_COVARIATE
     discount: float = 1.0
     contextual: bool = False
 
     @property
     def width(self) -> int:
-        """Length of tau."""
+        """Length of the basis."""
         width = 1
         for shape in self.shapes:
             width = 3 * width if shape == SINE else width + 2 if shape == ADDED_SINE else width
-        return width * (1 if self.times == NO_COVARIATE else 2)
+        return width * (1 if self.interaction == NO_COVARIATE else 2)
 
     @property
     def steady(self) -> bool:
-        """Whether time does not count at all."""
-        unnoted = self.cell_by == self.times == self.beside == NO_COVARIATE
-        return unnoted and self.shapes == (NO_CLOCK, NO_CLOCK) and self.discount == 1
+        """Whether the model ignores time."""
+        uses_no_covariate = self.regime_by == self.interaction == self.appended == NO_COVARIATE
+        return uses_no_covariate and self.shapes == (NO_CLOCK, NO_CLOCK) and self.discount == 1
 
     @property
     def longest_period(self) -> float:
@@ -64,36 +64,36 @@ class Spec(NamedTuple):
             for shape, period in clocks
         )
 
-    def noted_cells(self, n_arms: int) -> int:
+    def n_lagged_regimes(self, n_arms: int) -> int:
         """Number of regimes that covariates tell apart."""
-        if self.cell_by == NO_COVARIATE:
+        if self.regime_by == NO_COVARIATE:
             return 1
-        cells = all_covariates()[self.cell_by].cells
-        if cells is None:
+        n_regimes = all_covariates()[self.regime_by].n_regimes
+        if n_regimes is None:
             raise ValueError(
-                f"the covariate '{all_covariates()[self.cell_by].name}' names no regimes"
+                f"the covariate '{all_covariates()[self.regime_by].name}' names no regimes"
             )
-        return cells(n_arms)
+        return n_regimes(n_arms)
 
-    def cells(self, n_arms: int) -> int:
+    def n_regimes(self, n_arms: int) -> int:
         """Number of regimes."""
         squares = sum(shape == SQUARE for shape in self.shapes)
-        return int(2**squares * self.noted_cells(n_arms))
+        return int(2**squares * self.n_lagged_regimes(n_arms))
 
-    def locate(self, state: RoundState, n_arms: int) -> tuple[int, FloatArray]:
-        """The cell and tau of a moment; the plain reference that the kernel is tested against."""
-        cell = 0
-        tau: FloatArray = np.ones(1)
+    def basis(self, state: RoundState, n_arms: int) -> tuple[int, FloatArray]:
+        """The regime and the basis of a round: the plain reference of the kernel."""
+        regime = 0
+        basis: FloatArray = np.ones(1)
         for shape, period, offset in zip(self.shapes, self.periods, self.offsets, strict=True):
             angle = 2 * math.pi * (state.t / period % 1.0)
             if shape == SINE:
-                tau = np.kron(tau, [1.0, math.cos(angle), math.sin(angle)])
+                basis = np.kron(basis, [1.0, math.cos(angle), math.sin(angle)])
             elif shape == ADDED_SINE:
-                tau = np.append(tau, [math.cos(angle), math.sin(angle)])
+                basis = np.append(basis, [math.cos(angle), math.sin(angle)])
             elif shape == SQUARE:
-                cell = 2 * cell + math.floor((state.t + offset) / period) % 2
-        if self.cell_by != NO_COVARIATE:
-            cell = cell * self.noted_cells(n_arms) + int(state.covariates[self.cell_by])
-        if self.times != NO_COVARIATE:
-            tau = np.kron(tau, [1.0, state.covariates[self.times]])
-        return cell, tau
+                regime = 2 * regime + math.floor((state.t + offset) / period) % 2
+        if self.regime_by != NO_COVARIATE:
+            regime = regime * self.n_lagged_regimes(n_arms) + int(state.covariates[self.regime_by])
+        if self.interaction != NO_COVARIATE:
+            basis = np.kron(basis, [1.0, state.covariates[self.interaction]])
+        return regime, basis

@@ -141,19 +141,19 @@ def _add_phases(
 
 @unordered
 def left_over(
-    tau: FloatArray, block: IntArray, arm: IntArray, y: FloatArray, blocks: int
+    basis: FloatArray, block: IntArray, arm: IntArray, y: FloatArray, blocks: int
 ) -> FloatArray:
     """What up to three features leave of the rewards in every block, by least squares with a little
     ridge."""
-    n, d = tau.shape
+    n, d = basis.shape
     sums, weights, rest = np.zeros((blocks, 9)), np.zeros((blocks, 3)), y.copy()
     for i in range(n):
         if arm[i] >= 0:
             row = sums[block[i]]
             for j in range(d):
-                row[6 + j] += y[i] * tau[i, j]
+                row[6 + j] += y[i] * basis[i, j]
                 for k in range(j, d):
-                    row[j + k + (j > 0)] += tau[i, j] * tau[i, k]
+                    row[j + k + (j > 0)] += basis[i, j] * basis[i, k]
     for b in range(blocks):
         if sums[b, 0] > 0.0:
             row = sums[b]
@@ -171,5 +171,5 @@ def left_over(
     for i in range(n):
         if arm[i] >= 0:
             for j in range(d):
-                rest[i] -= tau[i, j] * weights[block[i], j]
+                rest[i] -= basis[i, j] * weights[block[i], j]
     return rest

@@ -31,8 +31,8 @@ _FARTHEST = 64
 
 
 def turns(contextual: bool = False) -> Spec:
-    """tau = (1), and behind the features of an arm the belief that it is its turn."""
-    return Spec("turns", beside=BELIEF.index, contextual=contextual)
+    """The basis (1), and the belief that it is the arm's turn appended to its features."""
+    return Spec("turns", appended=BELIEF.index, contextual=contextual)
 
 
 class _Ahead(NamedTuple):

@@ -54,9 +54,9 @@ def dense(
     """phi, Lam and eta of every arm from the whole history."""
     spec, found = hypothesis, []
     for k in range(N_ARMS):
-        cell, tau = hypothesis.locate(now, N_ARMS)
+        cell, tau = hypothesis.basis(now, N_ARMS)
         phi = np.kron(tau, X[k]) if spec.contextual else tau
-        if spec.beside == BELIEF.index:
+        if spec.appended == BELIEF.index:
             phi = np.append(phi, now.per_arm[BELIEF.index, k])
         block = (cell, 0 if shared else k)
         lam, eta = float(bank.arrays.ridge[0]) * np.eye(len(phi)), np.zeros(len(phi))
@@ -77,9 +77,9 @@ def taught(
     for i in order or range(14):
         moment, arm, x, y = given[i]
         bank.observe(moment, arm, x, y, binary=False)
-        cell, tau = hypothesis.locate(moment, N_ARMS)
+        cell, tau = hypothesis.basis(moment, N_ARMS)
         phi = np.kron(tau, x) if hypothesis.contextual else tau
-        if hypothesis.beside == BELIEF.index:
+        if hypothesis.appended == BELIEF.index:
             phi = np.append(phi, moment.per_arm[BELIEF.index, arm])
         seen.append((moment.t, (cell, 0 if shared else arm), phi, y))
     return bank, seen, given[14][0]
@@ -88,7 +88,7 @@ def taught(
 @pytest.mark.parametrize("hypothesis", EVERY, ids=describe)
 def test_outlook_of_every_arm_equals_dense_algebra(hypothesis: Spec) -> None:
     bank, seen, now = taught(hypothesis, shared=False)
-    means, leverages = bank.outlook(0, now, X)
+    means, leverages = bank.predict(0, now, X)
     for k, (phi, lam, eta) in enumerate(dense(hypothesis, bank, now, False, seen)):
         assert means[k] == pytest.approx(phi @ np.linalg.solve(lam, eta), abs=1e-9)
         assert leverages[k] == pytest.approx(phi @ np.linalg.solve(lam, phi), abs=1e-9)
@@ -120,7 +120,7 @@ def test_shared_draw_moves_by_the_noise_as_the_posterior_is_wide(hypothesis: Spe
 def test_draw_is_as_wide_as_noise_and_scale_say(contextual: bool) -> None:
     bank, _, now = taught(fourier(6.0, contextual=contextual), shared=False)
     normals, gamma = np.array([1.0, -2.0, 0.5]), 2.5
-    means, leverages = bank.outlook(0, now, X)
+    means, leverages = bank.predict(0, now, X)
     std = math.sqrt(bank.arrays.b[0] / gamma) * (0.5 if contextual else 1.0)
     rng: Any = Given(gamma, normals)
     np.testing.assert_allclose(
@@ -180,7 +180,7 @@ def test_binary_draws_follow_the_counts() -> None:
 )
 def test_rewards_that_come_out_of_order_count_from_their_own_rounds(hypothesis: Spec) -> None:
     bank, seen, now = taught(hypothesis, False, [3, 0, 7, 5, 1, 2, 13, 6, 4, 12, 8, 9])
-    means, leverages = bank.outlook(0, now, X)
+    means, leverages = bank.predict(0, now, X)
     for k, (phi, lam, eta) in enumerate(dense(hypothesis, bank, now, False, seen)):
         assert means[k] == pytest.approx(phi @ np.linalg.solve(lam, eta), abs=1e-9)
         assert leverages[k] == pytest.approx(phi @ np.linalg.solve(lam, phi), abs=1e-9)
@@ -225,7 +225,7 @@ def test_two_arms_have_blocks_of_their_own() -> None:
     bank.assign(0, stationary())
     for t in range(20):
         bank.observe(empty_state(t, 2), t % 2, np.ones(1), 1.0 if t % 2 else -1.0, binary=False)
-    means, _ = bank.outlook(0, empty_state(20, 2), np.ones((2, 1)))
+    means, _ = bank.predict(0, empty_state(20, 2), np.ones((2, 1)))
     np.testing.assert_allclose(means, np.array([-10, 10]) / (10 + bank.arrays.ridge[0]))
 
 
@@ -384,12 +384,12 @@ def test_window_is_lived_through_from_the_row_that_is_asked_for() -> None:
 def test_twin_learns_apart_and_takes_over_when_told() -> None:
     bank, _, now = taught(fourier(6.0), shared=False)
     before = bank.snapshot()
-    twin = bank.twin()
+    twin = bank.copy()
     twin.observe(now, 0, X[0], 1.0, binary=False)
     twin.assign(0, fourier(6.5))
     assert np.array_equal(bank.snapshot()["vec"], before["vec"])
     assert bank.spec(0) == fourier(6.0)
-    bank.become(twin)
+    bank.replace_with(twin)
     assert bank.spec(0) == fourier(6.5)
 
 
@@ -403,8 +403,8 @@ def seat(**changes: Any) -> list[Any]:
         ("seats", [], "0 models, this bank has 1"),
         ("seats", [None], "active slot without a model"),
         ("seats", [seat(family=3)], "nothing is known"),
-        ("seats", [seat(cell_by=99)], "nothing is known"),
-        ("seats", [seat(beside=-2)], "nothing is known"),
+        ("seats", [seat(regime_by=99)], "nothing is known"),
+        ("seats", [seat(appended=-2)], "nothing is known"),
         ("seats", [seat(shapes=(1, 9))], "unknown clocks"),
         ("seats", [seat(shapes=(1,))], "unknown clocks"),
         ("seats", [seat(periods=(0.0, 1.0))], "impossible period"),
@@ -430,4 +430,4 @@ def test_bank_goes_on_from_a_snapshot_with_other_hypotheses_in_its_slots() -> No
     other = make([fourier(9.0, 0.9)])
     other.restore(bank.snapshot())
     assert other.spec(0) == fourier(6.0, 0.9)
-    np.testing.assert_array_equal(other.outlook(0, now, X)[0], bank.outlook(0, now, X)[0])
+    np.testing.assert_array_equal(other.predict(0, now, X)[0], bank.predict(0, now, X)[0])

@@ -155,7 +155,7 @@ def test_blocks_with_a_context_are_ridge_regressions_on_what_came_since_the_run_
         start = int(made.arrays.start[0, r])
         places = np.array([(0, r, 0), (0, r, 1) if together else (1, -1, 0)])
         means, leverages = np.empty(2), np.empty(2)
-        filters.outlook(made.arrays, places, x, means, leverages)
+        filters.predict(made.arrays, places, x, means, leverages)
         mine = (np.arange(14) >= start) & (arm == 0)
         precision = ridge * np.eye(3) + X[mine].T @ X[mine]
         assert means[0] == pytest.approx(
@@ -297,13 +297,13 @@ def test_living_through_a_window_equals_round_by_round_and_snapshots_lose_nothin
         rng.standard_normal(n),
     )
     one = filter_of(3, 4, together=together, contextual=contextual, shared=shared)
-    two = one.fresh(None)
+    two = one.reset_copy(None)
     scores = [
         one.observe(int(window.t[i]), int(window.arm[i]), window.x[i], float(window.y[i]), False)
         for i in range(n)
     ]
     assert finish(two.replay(window, False)).tolist() == scores
-    three = one.fresh(None)
+    three = one.reset_copy(None)
     three.restore(copy.deepcopy(two.snapshot()))
     draws = [f.draw(41, window.x[:3], False, np.random.default_rng(1)) for f in (one, two, three)]
     assert np.array_equal(draws[0], draws[1])
@@ -332,7 +332,7 @@ def test_ridge_follows_the_noise_in_new_units() -> None:
         False,
     )
     noise = float(made.arrays.noise[1] / made.arrays.noise[0])
-    assert isinstance(anew := made.fresh(0.5), RunFilter)
+    assert isinstance(anew := made.reset_copy(0.5), RunFilter)
     assert anew.arrays.noise[RIDGE] == pytest.approx(0.25 * noise)
     made.refresh_ridge()
     assert made.arrays.noise[RIDGE] == pytest.approx(noise)

@@ -120,8 +120,8 @@ def test_classes_say_what_dense_gaussians_say_of_every_reward(late: bool) -> Non
     np.testing.assert_allclose(made.centres.pays, [dense.right, dense.wrong], rtol=1e-8)
     now = int(window.t.max()) + 7
     shown = np.empty(K)
-    held, nothing = made._ready(made.centres), np.zeros(K)
-    centres.outlook(held, now, window.x[3, 1:].copy(), 0.0, nothing, nothing, shown)
+    held, nothing = made._box(made.centres), np.zeros(K)
+    centres.predict(held, now, window.x[3, 1:].copy(), 0.0, nothing, nothing, shown)
     expected = np.einsum("rg,rgk->k", dense.weight, dense.chances(window.x[3, 1:], now))
     np.testing.assert_allclose(shown, expected, rtol=1e-7)
 
@@ -141,8 +141,8 @@ def test_draw_of_centres_equals_moving_each_by_the_drawn_errors() -> None:
     way /= np.linalg.norm(way, axis=1, keepdims=True)
     along = (errors * way).sum(1)
     shown = np.empty(K)
-    held, across = made._ready(known), (errors**2).sum(1) - along**2
-    centres.outlook(held, 80, window.x[5, 1:].copy(), width, along, across, shown)
+    held, across = made._box(known), (errors**2).sum(1) - along**2
+    centres.predict(held, 80, window.x[5, 1:].copy(), width, along, across, shown)
     moved = v[:, None] * known.white_sums + width * np.sqrt((1 - rho) * v)[:, None] * errors
     log_like = -0.5 * ((z - moved) ** 2).sum(1) / ((1 - rho) * (1 + v)) - 0.5 * D * np.log1p(v)
     joint = (0.2 / K + known.often[0]) * np.exp(log_like - log_like.max())
@@ -291,7 +291,7 @@ def test_classes_of_one_number_decide_as_those_of_many() -> None:
 def test_fresh_classes_know_nothing_of_what_others_learnt() -> None:
     made = ClassFilter(K, D)
     scores_of(made, past(40))
-    fresh, empty = made.fresh(None), ClassFilter(K, D)
+    fresh, empty = made.reset_copy(None), ClassFilter(K, D)
     for name, value in fresh.snapshot().items():
         np.testing.assert_array_equal(value, empty.snapshot()[name])
     fresh.refresh_ridge()

@@ -235,10 +235,10 @@ def test_columns_have_names_of_their_own() -> None:
     assert [column.index for column in all_covariates()] == list(range(len(all_covariates())))
     with pytest.raises(ValueError, match="already a covariate 'last arm'"):
         covariates.declare_covariate("last arm")
-    assert LAST_ARM.cells is not None
-    assert LAST_ARM.cells(4) == 5
-    assert LAST_SUCCESS.cells is not None
-    assert LAST_SUCCESS.cells(4) == 5
+    assert LAST_ARM.n_regimes is not None
+    assert LAST_ARM.n_regimes(4) == 5
+    assert LAST_SUCCESS.n_regimes is not None
+    assert LAST_SUCCESS.n_regimes(4) == 5
 
 
 @pytest.mark.parametrize(

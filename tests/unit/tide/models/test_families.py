@@ -106,12 +106,12 @@ def test_width_and_cells_of_compositions() -> None:
         (seasons(fourier(5.0), square(7.0)), 3, 2),
         (seasons(square(5.0), square(7.0)), 1, 4),
         (last_event(), 2, 5),
-        (Spec("x", shapes=(SINE, ADDED_SINE), times=LAST_REWARD.index), 10, 1),
-        (Spec("x", shapes=(SQUARE, SQUARE), cell_by=LAST_ARM.index), 1, 4 * (arms + 1)),
+        (Spec("x", shapes=(SINE, ADDED_SINE), interaction=LAST_REWARD.index), 10, 1),
+        (Spec("x", shapes=(SQUARE, SQUARE), regime_by=LAST_ARM.index), 1, 4 * (arms + 1)),
     ):
-        assert (spec.width, spec.cells(arms)) == (width, cells), spec
+        assert (spec.width, spec.n_regimes(arms)) == (width, cells), spec
     with pytest.raises(ValueError, match="names no regimes"):
-        Spec("x", cell_by=LAST_REWARD.index).cells(arms)
+        Spec("x", regime_by=LAST_REWARD.index).n_regimes(arms)
 
 
 def test_layout_counts_features_and_blocks() -> None:

@@ -85,9 +85,9 @@ def test_kernel_locates_a_moment_as_the_hypothesis_says(hypothesis: Spec) -> Non
     bank = make([hypothesis])
     for moment, *_ in rounds(60):
         tau = np.empty(kernels.MAX_WIDTH)
-        cell, width = kernels.locate(bank.arrays, 0, moment.t, moment.covariates, tau)
-        expected_cell, expected_tau = hypothesis.locate(moment, N_ARMS)
-        assert cell == expected_cell < hypothesis.cells(N_ARMS)
+        cell, width = kernels.fill_basis(bank.arrays, 0, moment.t, moment.covariates, tau)
+        expected_cell, expected_tau = hypothesis.basis(moment, N_ARMS)
+        assert cell == expected_cell < hypothesis.n_regimes(N_ARMS)
         assert width == hypothesis.width
         np.testing.assert_allclose(tau[:width], expected_tau, atol=1e-12)
 
@@ -110,10 +110,10 @@ def test_bank_equals_the_posterior_worked_out_from_the_whole_history(
     a, b = prior.a0, prior.b0
     seen: list[tuple[int, int, FloatArray, float]] = []
     for moment, arm, x, y in rounds(80):
-        cell, tau = hypothesis.locate(moment, N_ARMS)
+        cell, tau = hypothesis.basis(moment, N_ARMS)
         block = cell * (1 if shared else N_ARMS) + (0 if shared else arm)
         phi = np.kron(tau, x) if spec.contextual else tau
-        if spec.beside == BELIEF.index:
+        if spec.appended == BELIEF.index:
             phi = np.append(phi, moment.per_arm[BELIEF.index, arm])
         mine = [(t, p, r) for t, where, p, r in seen if where == block]
         lam = ridge * np.eye(len(phi))
@@ -142,7 +142,7 @@ def test_noise_without_discount_is_the_conjugate_inverse_gamma() -> None:
     rows: dict[int, list[tuple[FloatArray, float]]] = {k: [] for k in range(N_ARMS)}
     for moment, arm, x, y in rounds(100):
         bank.observe(moment, arm, x, y, binary=False)
-        rows[arm].append((fourier(7.0).locate(moment, N_ARMS)[1], y))
+        rows[arm].append((fourier(7.0).basis(moment, N_ARMS)[1], y))
     total = prior.b0
     for pairs in rows.values():
         Phi, r = np.array([p for p, _ in pairs]), np.array([y for _, y in pairs])
@@ -193,7 +193,7 @@ def test_draws_have_the_mean_and_spread_of_the_posterior(shared: bool) -> None:
         kernels.shared_draw(bank.arrays, 0, 60, now.covariates, X, np.zeros(3 * Q), draws_of_mean)
         np.testing.assert_allclose(draws.mean(axis=0), draws_of_mean, atol=0.05)
         return
-    means, leverages = bank.outlook(0, now, X)
+    means, leverages = bank.predict(0, now, X)
     noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)  # mean of the inverse gamma
     np.testing.assert_allclose(draws.mean(axis=0), means, atol=0.05)
     noise *= bank.prior.min_scale**2

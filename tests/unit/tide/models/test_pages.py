@@ -75,4 +75,4 @@ def test_bank_has_its_blocks_on_small_pages_also_when_it_is_made_anew() -> None:
     layout = Layout(10_000, 1, False)
     bank = ModelBank(layout, [[fourier(9.0)]] * 8, NoisePrior())
     assert "nh" in flags(bank.arrays.mat)
-    assert "nh" in flags(bank.fresh(None).arrays.mat)
+    assert "nh" in flags(bank.reset_copy(None).arrays.mat)

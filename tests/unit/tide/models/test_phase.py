@@ -42,14 +42,14 @@ def lived(period: float, rounds: int, noise: float = 0.3) -> tuple[ModelBank, Wi
     return bank, Window._make(part[-1000:] for part in window)
 
 
-def outlook(bank: ModelBank, m: int, t: int) -> FloatArray:
-    return bank.outlook(m, empty_state(t, ARMS), np.ones((ARMS, 1)))[0]
+def predict(bank: ModelBank, m: int, t: int) -> FloatArray:
+    return bank.predict(m, empty_state(t, ARMS), np.ones((ARMS, 1)))[0]
 
 
 def test_twin_has_nearly_the_true_period_when_the_elder_ran_away() -> None:
     wrong = 37.29
     bank, window = lived(wrong, 20_000)
-    found = phase.twin(bank, 0, window)
+    found = phase.corrected(bank, 0, window)
     assert found is not None
     assert abs(found.spec.periods[0] - PERIOD) < 0.2 * abs(wrong - PERIOD)
 
@@ -59,19 +59,19 @@ def test_nobody_is_born_when_the_phase_is_right_or_life_was_short(
     period: float, rounds: int
 ) -> None:
     bank, window = lived(period, rounds)
-    assert phase.twin(bank, 0, window) is None
+    assert phase.corrected(bank, 0, window) is None
 
 
 def test_twin_agrees_with_the_elder_at_the_centre_of_its_life_and_leads_it_later() -> None:
     bank, window = lived(37.297, 20_000)
-    found = phase.twin(bank, 0, window)
+    found = phase.corrected(bank, 0, window)
     assert found is not None
-    phase.inherit(bank, 0, 1, found)
+    phase.copy_turned(bank, 0, 1, found)
     centre = round(found.centre)
-    np.testing.assert_allclose(outlook(bank, 1, centre), outlook(bank, 0, centre), atol=1e-3)
+    np.testing.assert_allclose(predict(bank, 1, centre), predict(bank, 0, centre), atol=1e-3)
     later = np.arange(19_000, 20_000)
     errors = [
-        np.mean([(outlook(bank, m, int(t)) - means(int(t))[0]) ** 2 for t in later[::50]])
+        np.mean([(predict(bank, m, int(t)) - means(int(t))[0]) ** 2 for t in later[::50]])
         for m in (0, 1)
     ]
     assert errors[1] < 0.2 * errors[0]
@@ -79,9 +79,9 @@ def test_twin_agrees_with_the_elder_at_the_centre_of_its_life_and_leads_it_later
 
 def test_twin_has_learnt_as_much_as_the_elder_in_turned_coordinates() -> None:
     bank, window = lived(37.297, 20_000)
-    found = phase.twin(bank, 0, window)
+    found = phase.corrected(bank, 0, window)
     assert found is not None
-    phase.inherit(bank, 0, 1, found)
+    phase.copy_turned(bank, 0, 1, found)
     for arm in range(ARMS):
         A, B = (phase._moments(bank, m)[0][arm] for m in (0, 1))
         np.testing.assert_allclose(np.linalg.eigvalsh(A), np.linalg.eigvalsh(B), rtol=1e-9)
@@ -130,10 +130,10 @@ def test_weights_still_add_up_when_a_twin_is_born(monkeypatch: pytest.MonkeyPatc
         keep(window)
         born.append(inner._search.count > before)
         if born[-1]:
-            elder = int(np.argmax(weights))
+            incumbent = int(np.argmax(weights))
             after = np.exp(inner._mixture.log_weights)
-            assert after[elder] == pytest.approx(weights[elder] / 2, rel=1e-6)
-            assert np.sort(after)[-2] == pytest.approx(weights[elder] / 2, rel=1e-6)
+            assert after[incumbent] == pytest.approx(weights[incumbent] / 2, rel=1e-6)
+            assert np.sort(after)[-2] == pytest.approx(weights[incumbent] / 2, rel=1e-6)
             assert inner._mixture.prior.sum() == pytest.approx(1.0, abs=1e-12)
 
     inner._search._keep_time = noted

@@ -223,7 +223,7 @@ def test_blocks_with_a_context_are_ridge_regressions_on_the_rounds_of_their_regi
     story, x = int(np.argmax(made.arrays.weight)), rng.standard_normal((2, 3))
     means, errors, leverages = np.empty((3, 2))
     z = rng.standard_normal(3)
-    filters.shared_outlook(made.arrays, story, 0, x, z, means, errors, leverages)
+    filters.predict_shared(made.arrays, story, 0, x, z, means, errors, leverages)
     mine = np.full(30, True) if shared else arm == 0
     precision = made.arrays.noise[RIDGE] * np.eye(3) + X[mine].T @ X[mine]
     assert means[0] == pytest.approx(
@@ -250,13 +250,13 @@ def test_living_through_a_window_equals_round_by_round_and_snapshots_lose_nothin
         rng.standard_normal(n),
     )
     one = filter_of(3, 4, contextual=contextual, shared=shared)
-    two = one.fresh(None)
+    two = one.reset_copy(None)
     scores = [
         one.observe(int(window.t[i]), int(window.arm[i]), window.x[i], float(window.y[i]), False)
         for i in range(n)
     ]
     assert finish(two.replay(window, False)).tolist() == scores
-    three = one.fresh(None)
+    three = one.reset_copy(None)
     three.restore(copy.deepcopy(two.snapshot()))
     for i in range(5):
         draws = [

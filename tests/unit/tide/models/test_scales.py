@@ -103,7 +103,7 @@ def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_th
         if together
         else np.array([bank.draw(0, moment, X, False, rng) for _ in range(6000)])
     )
-    _, leverages = bank.outlook(0, moment, X)
+    _, leverages = bank.predict(0, moment, X)
     noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)
     factor = scale(leverages, min_scale_plain)
     np.testing.assert_allclose(draws.std(axis=0) / np.sqrt(noise * leverages), factor, rtol=0.05)
@@ -195,7 +195,7 @@ def test_shared_outlook_adds_up_to_the_shared_draw(hypothesis: Spec) -> None:
     noise = np.random.default_rng(3).standard_normal(Q)
     draws, means, errors, leverages = (np.empty(N_ARMS) for _ in range(4))
     kernels.shared_draw(bank.arrays, 0, moment.t, moment.covariates, X, noise, draws)
-    kernels.shared_outlook(
+    kernels.predict_shared(
         bank.arrays, 0, moment.t, moment.covariates, X, noise, means, errors, leverages
     )
     np.testing.assert_allclose(means + errors, draws, rtol=1e-12)
@@ -203,7 +203,7 @@ def test_shared_outlook_adds_up_to_the_shared_draw(hypothesis: Spec) -> None:
     kernels.shared_draw(bank.arrays, 0, moment.t, moment.covariates, X, np.zeros(Q), silent)
     np.testing.assert_allclose(means, silent, rtol=1e-12)
     for i in range(Q):  # the leverage is the sum of squared errors of unit noises
-        kernels.shared_outlook(
+        kernels.predict_shared(
             bank.arrays, 0, moment.t, moment.covariates, X, np.eye(Q)[i], means, errors, more
         )
         leverages -= errors**2
@@ -221,11 +221,11 @@ def test_draws_have_the_scale_of_each_arm_when_one_is_hardly_known(shared: bool)
     leverages: FloatArray = np.empty(N_ARMS)
     if shared:
         means, errors = np.empty(N_ARMS), np.empty(N_ARMS)
-        kernels.shared_outlook(
+        kernels.predict_shared(
             bank.arrays, 0, moment.t, moment.covariates, X, np.zeros(Q), means, errors, leverages
         )
     else:
-        _, leverages = bank.outlook(0, moment, X)
+        _, leverages = bank.predict(0, moment, X)
     noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)  # the mean of b / Gamma(a, 1)
     factor = draws.std(axis=0) / np.sqrt(noise * leverages)
     np.testing.assert_allclose(

@@ -11,7 +11,7 @@ import pytest
 from tidepull.policies import build_policy
 from tidepull.random import Streams
 from tidepull.tide import TideParameters
-from tidepull.tide.gated import ITSELF, OTHERS, GatedModel
+from tidepull.tide.gated import GATED, MIXTURE, GatedModel
 from tidepull.tide.jobs import finish
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Filter, Layout
@@ -73,7 +73,7 @@ def decided(one: GatedModel, mine: float, others: float, rounds: int = 400) -> f
     for _ in range(60):
         one.weigh(1.0, 0.0, 1)
     for t in range(rounds):
-        who = ITSELF if one.decides(rng) else OTHERS
+        who = GATED if one.decides(rng) else MIXTURE
         one.decided(t, who)
         one.learn(
             t,
@@ -115,7 +115,7 @@ def test_share_is_how_often_it_decides() -> None:
 def test_regimes_are_on_trial_with_observations_alone() -> None:
     assert tide().families[-1] == "regimes"
     plain = Patterns(TideParameters(), ProblemShape(3), Streams(0))
-    assert plain._trial is None
+    assert plain._gated is None
     assert "regimes" in plain.families
 
 
@@ -163,22 +163,22 @@ def test_hypothesis_on_trial_lives_again_when_contexts_are_mapped_anew() -> None
     from the window."""
     policy = tide()
     play(policy, 0, 64)
-    assert policy._trial is not None
-    known, newcomer = policy._trial.filter, policy._trial.filter.fresh(None)
+    assert policy._gated is not None
+    known, newcomer = policy._gated.filter, policy._gated.filter.reset_copy(None)
     finish(newcomer.replay(policy._recent.window(policy._scale.units), policy._scale.units.binary))
     for name in ("n", "s", "vec", "weight"):
         np.testing.assert_allclose(known.snapshot()[name], newcomer.snapshot()[name], atol=1e-12)
 
 
-@pytest.mark.parametrize("who", [OTHERS, ITSELF])
+@pytest.mark.parametrize("who", [MIXTURE, GATED])
 def test_reward_is_credited_to_who_decided_by_shares(
     who: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = tide()
-    assert policy._trial is not None
+    assert policy._gated is not None
     monkeypatch.setattr(GatedModel, "votes", lambda _, count, __: count * who)
     play(policy, 0, 40, shares=True)
-    count = policy._trial._earnings._count
+    count = policy._gated._earnings._count
     assert count[who] > 35
     assert count[1 - who] == 0
 

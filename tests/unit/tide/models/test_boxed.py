@@ -13,7 +13,7 @@ from tidepull._internal import compiler
 from tidepull._internal.kernels import kernel
 from tidepull.random import Streams
 from tidepull.tide import TideParameters
-from tidepull.tide.models.held import Ready
+from tidepull.tide.models.boxed import BoxCache
 from tidepull.tide.patterns import Patterns
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
@@ -44,7 +44,7 @@ def played(policy: Patterns, first: int, stop: int) -> list[int]:
 
 
 def test_kernel_sees_what_is_written_into_arrays_that_are_held() -> None:
-    ready = Ready()
+    ready = BoxCache()
     pair: Pair = (np.array([3.0]), np.array([1.0]))
     assert difference(ready(pair)) == 2.0
     pair[0][0] = 7.0
@@ -52,7 +52,7 @@ def test_kernel_sees_what_is_written_into_arrays_that_are_held() -> None:
 
 
 def test_arrays_are_held_anew_when_the_tuple_is_another() -> None:
-    ready = Ready()
+    ready = BoxCache()
     pair: Pair = (np.array([3.0]), np.array([1.0]))
     ready(pair)
     assert difference(ready((pair[0], np.array([0.5])))) == 2.5
