@@ -29,9 +29,9 @@ DRAWS = 32
 PARTS = (
     ("_mixture", "picks", "choose: hypotheses by weight"),
     ("_bank", "draws", "choose: draws of the bank"),
-    ("", "_opened", "choose: context, covariates"),
+    ("", "_open", "choose: context, covariates"),
     ("_bank", "score", "learn: the bank's kernel"),
-    ("_network", "observe", "learn: the network (dozing: it only takes notes)"),
+    ("_network", "observe", "learn: the network (paused: it only records)"),
     ("_mixture", "reweigh", "learn: weights"),
 )
 

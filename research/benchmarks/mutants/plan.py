@@ -48,7 +48,7 @@ TARGETS = (
     ),
     Target(
         ("tide/models/scan.py",),
-        ("tests/unit/tide/models/test_scan.py", "tests/unit/tide/models/test_seek.py"),
+        ("tests/unit/tide/models/test_scan.py", "tests/unit/tide/models/test_period_search.py"),
         ("one_per_cent", "with_their_offset", "through_contexts"),
         jit=False,
     ),
@@ -81,8 +81,8 @@ TARGETS = (
         ),
     ),
     Target(
-        ("tide/models/seek.py",),
-        ("tests/unit/tide/models/test_seek.py", "tests/unit/tide/models/test_newborns.py"),
+        ("tide/models/period_search.py",),
+        ("tests/unit/tide/models/test_period_search.py", "tests/unit/tide/models/test_newborns.py"),
     ),
     Target(("posteriors/kernels.py",), _POSTERIORS, _SLOW_POSTERIORS, jit=False),
     Target(

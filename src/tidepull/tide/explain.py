@@ -16,9 +16,9 @@ from tidepull.tide.models.family import Filter, Finding
 from tidepull.tide.scale import Units
 from tidepull.types import FloatArray, IntArray
 
-_WORTH_TELLING = 0.02
+_MIN_WEIGHT = 0.02
 """Weight of a model with a hidden state from which on it tells what it knows."""
-_ASKED = 200
+_MOST_MODELS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Belief:
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
     """The leading beliefs, and the weights of whole families (columns) in past rounds (rows).
-    `told` is what families with a hidden state say: when something changed, or which regime rules
+    `findings` is what families with a hidden state say: when something changed, or which regime rules
     (`family.Finding`). Where a season of the user's day leads, `hours` says when which arm is best;
     `week` has the arm that is surely best in every hour of the week, -1 where there is none."""
 
@@ -46,12 +46,12 @@ class Explanation:
     rounds: IntArray
     families: tuple[str, ...]
     weights: FloatArray
-    told: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    findings: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     hours: tuple[HourSpan, ...] = ()
     week: IntArray | None = None
 
     def __str__(self) -> str:
-        details = [f"  {told.words}" for family in self.told.values() for told in family]
+        details = [f"  {one.words}" for family in self.findings.values() for one in family]
         hours = [f"  {span}" for span in self.hours]
         return "\n".join([*(str(belief) for belief in self.beliefs), *details, *hours])
 
@@ -60,12 +60,12 @@ class Explanation:
         trial."""
         count = len(self.rounds)
         kept = np.unique(np.linspace(0, count - 1, min(count, most_rounds)).round().astype(int))
-        told = {
+        findings = {
             family: [{"words": one.words, **one.facts} for one in said]
-            for family, said in self.told.items()
+            for family, said in self.findings.items()
         }
         return {
-            **({"told": told} if told else {}),
+            **({"told": findings} if findings else {}),
             "leading": [
                 {"words": belief.words, "weight": round(belief.weight, 4)}
                 for belief in self.beliefs
@@ -123,7 +123,7 @@ def leading_beliefs(
     other; those that say the same together."""
     totals: dict[tuple[str, str], float] = {}
     periods: dict[tuple[str, str], float] = {}
-    for m in np.argsort(-weights, kind="stable")[:_ASKED].tolist():
+    for m in np.argsort(-weights, kind="stable")[:_MOST_MODELS].tolist():
         i = m - bank.size
         if i < 0 and not bank.arrays.active[m]:
             continue
@@ -142,9 +142,9 @@ def findings_of(
     filters: Sequence[Filter], weights: FloatArray, units: Units
 ) -> dict[str, tuple[Finding, ...]]:
     """What the heaviest filter of each family says, unless hardly anything speaks for it."""
-    told: dict[str, tuple[Finding, ...]] = {}
+    findings: dict[str, tuple[Finding, ...]] = {}
     for i in np.argsort(-weights, kind="stable"):
         filter = filters[i]
-        if filter.family not in told and weights[i] >= _WORTH_TELLING:
-            told[filter.family] = tuple(filter.told(units.centre, units.spread))
-    return told
+        if filter.family not in findings and weights[i] >= _MIN_WEIGHT:
+            findings[filter.family] = tuple(filter.findings(units.centre, units.spread))
+    return findings

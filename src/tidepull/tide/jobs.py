@@ -17,7 +17,7 @@ Job: TypeAlias = Generator[int, None, T]
 STEPS = 100_000
 """Steps of a slice (a round of a scan, a product of a replay): one to two tenths of a millisecond on
 one core, since calls pay for slices where no other thread does."""
-_KINDS = {"rebuild", "train", "search", "record"}
+_NAMES = {"rebuild", "train", "search", "record"}
 
 
 def finish(job: Job[T]) -> T:
@@ -99,7 +99,7 @@ class JobQueue:
     def restore(self, jobs: list[list[str | int]]) -> None:
         """Continue from a snapshot."""
         self._jobs = [(str(name), int(count)) for name, count in jobs]
-        if not {name for name, _ in self._jobs} <= _KINDS:
+        if not {name for name, _ in self._jobs} <= _NAMES:
             raise SnapshotError("the snapshot has a job that tide does not know")
         self._running = None
 

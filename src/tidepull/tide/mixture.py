@@ -19,7 +19,7 @@ class Mixture(Stateful):
     """A weight and a prior for every slot. `evidence` is the log evidence of all that are there
     now, as if each had been there from the start."""
 
-    state = ("prior", "log_weights", "evidence", "learnt")
+    state = ("prior", "log_weights", "evidence", "reward_gain")
 
     def __init__(
         self, prior: FloatArray, family_of: IntArray, families: tuple[str, ...], share: float
@@ -28,7 +28,7 @@ class Mixture(Stateful):
         self.prior = prior
         self.log_weights = _log(prior)
         self.evidence = 0.0
-        self.learnt = 0.0  # what rewards have added, births apart
+        self.reward_gain = 0.0  # what rewards have added, births apart
         self._family_of = family_of
         self._share = share
 
@@ -41,16 +41,16 @@ class Mixture(Stateful):
         share = 1.0 / count if self._share * count > 1.0 else self._share
         gain = float(weights.reweigh(self.log_weights, scores, self.prior, share))
         self.evidence += gain
-        self.learnt += gain
+        self.reward_gain += gain
         return gain
 
-    def rest(self, m: int) -> None:
+    def pause(self, m: int) -> None:
         """Slot m says nothing for a while: nothing is given back to its prior, so that its weight
         stays."""
         self.prior[m] = 0.0
         self.prior /= self.prior.sum()
 
-    def rise(self, m: int, prior: float) -> None:
+    def resume(self, m: int, prior: float) -> None:
         """Slot m has a prior again."""
         self.prior *= (1.0 - prior) / self.prior.sum()
         self.prior[m] = prior
@@ -74,17 +74,17 @@ class Mixture(Stateful):
         self,
         rng: np.random.Generator,
         explore: float,
-        resting: IntArray,
+        inactive: IntArray,
         count: int,
         more: int = 0,
     ) -> tuple[dict[int, int], dict[int, int]]:
         """How often each model comes out of `count` draws by weight; with the chance `explore` by
         its weight within a family drawn uniformly. And how often out of so many more, by weight
-        alone. Slots that are `resting` cannot be asked now."""
+        alone. Slots that are `inactive` cannot be asked now."""
         explored = int(rng.binomial(count, explore))
         chances = np.exp(self.log_weights)
-        chances[resting] = 0.0
-        found = [self._of_a_random_family(rng, resting, chances) for _ in range(explored)]
+        chances[inactive] = 0.0
+        found = [self._of_a_random_family(rng, inactive, chances) for _ in range(explored)]
         sums = chances.cumsum()
         places = rng.random(count - explored + more) * sums[-1]
         drawn = sums.searchsorted(places, side="right").tolist()
@@ -111,11 +111,11 @@ class Mixture(Stateful):
         super().restore(snapshot)
 
     def _of_a_random_family(
-        self, rng: np.random.Generator, resting: IntArray, chances: FloatArray
+        self, rng: np.random.Generator, inactive: IntArray, chances: FloatArray
     ) -> int:
         family = int(rng.integers(len(self.families)))
         log_weights = np.where(self._family_of == family, self.log_weights, -np.inf)
-        log_weights[resting] = -np.inf
+        log_weights[inactive] = -np.inf
         top = log_weights.max()
         if top > -np.inf:
             chances = np.exp(log_weights - top)

@@ -31,7 +31,6 @@ from tidepull.tide.context import ContextMap
 from tidepull.tide.explain import Explanation, WeightHistory, findings_of, leading_beliefs
 from tidepull.tide.gated import GATED, MIXTURE, gated_model
 from tidepull.tide.jobs import Job, JobQueue, is_power_of_two, search_is_due
-from tidepull.tide.kinds import LATELY, OFTEN
 from tidepull.tide.mixture import Mixture
 from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.covariates import CovariateTracker, RoundState, empty_state, in_units
@@ -46,6 +45,7 @@ from tidepull.tide.pending import PendingDecision, PendingDecisions
 from tidepull.tide.rebuild import TRUSTED, rebuilding
 from tidepull.tide.scale import RewardScale
 from tidepull.tide.search import Slots, StructureSearch, pools
+from tidepull.tide.two_point import CHECK_INTERVAL, CHECK_WINDOW
 from tidepull.tide.window import RecentRounds
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
@@ -89,7 +89,7 @@ class _Part(Protocol):
     def restore(self, snapshot: Snapshot) -> None: ...
 
 
-class _Looked(NamedTuple):
+class _LatestContext(NamedTuple):
     """What was made of the context of the latest round."""
 
     t: int
@@ -99,7 +99,7 @@ class _Looked(NamedTuple):
     X: FloatArray
 
 
-class _Begun(NamedTuple):
+class _OpenRound(NamedTuple):
     """A round whose arm is not known yet: the best arm of each draw, of which the first `mixed` are
     the mixture's."""
 
@@ -153,7 +153,7 @@ class Patterns:
             min_scale=_MIN_SCALE, max_scale=_MAX_SCALE, scale_c=1.0 if own else _SCALE_C,
             min_scale_plain=_MIN_SCALE_PLAIN, by_density=own,
         )  # fmt: skip
-        self._averages = self._of_kinds = own
+        self._averages = self._may_be_two_point = own
         self._bank = ModelBank(layout, rooms, prior, calibrated=own)
         self._network: NetworkModel | None = None
         if "network" in families and not too_many_arms(layout):
@@ -169,7 +169,7 @@ class Patterns:
         )
         self._prior_of_network = float(self._mixture.prior[-1])
         self._scale = RewardScale(
-            1 if self._contexts.shared else shape.n_arms, kinds=self._of_kinds
+            1 if self._contexts.shared else shape.n_arms, two_point=self._may_be_two_point
         )
         confirm_by_value = layout.context_dim == 1
         threshold = _THRESHOLD_OBSERVED if own else _THRESHOLD
@@ -206,9 +206,9 @@ class Patterns:
         self._too_late = 0
         self._score = 0.0
         self._seen: FloatArray = np.empty((1, 0))
-        self._looked: _Looked | None = None
-        self._begun_round: _Begun | None = None
-        self._jobs = JobQueue(self._begun, _PIECE + _PIECE_OF_AN_ARM * shape.n_arms)
+        self._latest_context: _LatestContext | None = None
+        self._open_round: _OpenRound | None = None
+        self._jobs = JobQueue(self._start_job, _PIECE + _PIECE_OF_AN_ARM * shape.n_arms)
 
     def choose(self, context: Context) -> int:
         """Draw a model, draw its weights, play the best available arm."""
@@ -222,7 +222,7 @@ class Patterns:
 
     def shares(self, context: Context, draws: int) -> FloatArray:
         """Begin a round: the share of draws in which each arm is best; `commit` ends it."""
-        raw, X, state = self._opened(context)
+        raw, X, state = self._open(context)
         gated = self._gated
         own = 0 if gated is None else gated.votes(draws, self._rng)
         scores = self._draws(state, X, draws - own)
@@ -233,39 +233,43 @@ class Patterns:
         self._available[:] = True if context.available is None else context.available
         best, shares = np.empty(draws, np.int64), np.empty(self._n_arms)
         best_arms(scores, self._available, best, shares)
-        self._begun_round = _Begun(state, raw, best, draws - own)
+        self._open_round = _OpenRound(state, raw, best, draws - own)
         return shares
 
     def commit(self, arm: int) -> None:
         """The arm that is played in the round that `shares` began."""
-        begun, gated = self._begun_round, self._gated
-        assert begun is not None, "commit() follows shares()"
-        voters = np.flatnonzero(begun.best == arm)
+        open_round, gated = self._open_round, self._gated
+        assert open_round is not None, "commit() follows shares()"
+        voters = np.flatnonzero(open_round.best == arm)
         if gated is not None and len(voters):  # one of them decided; the mixture's draws come first
             who = int(voters[self._rng.integers(len(voters))])
-            gated.decided(begun.state.t, MIXTURE if who < begun.mixed else GATED)
-        self._decided(begun.state, begun.raw, arm)
-        self._begun_round = None
+            gated.decided(open_round.state.t, MIXTURE if who < open_round.mixed else GATED)
+        self._record_decision(open_round.state, open_round.raw, arm)
+        self._open_round = None
 
-    def _opened(self, context: Context) -> tuple[FloatArray, FloatArray, RoundState]:
+    def _open(self, context: Context) -> tuple[FloatArray, FloatArray, RoundState]:
         """What is seen, its rows, and the moment of a round that begins."""
         raw = self._contexts.raw(context)
         if self._recent.count == 0 and self._contexts.shared:
             self._contexts = self._contexts.fitted(raw)
         X = self._contexts.rows(raw)
-        self._looked = _Looked(self._t, context, self._contexts, raw, X)
+        self._latest_context = _LatestContext(self._t, context, self._contexts, raw, X)
         return raw, X, self._begin(X)
 
-    def _looked_at(self, context: Context, t: int) -> tuple[FloatArray, FloatArray]:
+    def _context_rows(self, context: Context, t: int) -> tuple[FloatArray, FloatArray]:
         """What is seen, and its rows; as they were when the round was decided, if that was the
         latest."""
-        looked = self._looked
-        latest = looked is not None and looked.t == t and looked.contexts is self._contexts
-        if looked is not None and latest and looked.context is context:
-            return looked.raw, looked.X
+        latest_context = self._latest_context
+        latest = (
+            latest_context is not None
+            and latest_context.t == t
+            and latest_context.contexts is self._contexts
+        )
+        if latest_context is not None and latest and latest_context.context is context:
+            return latest_context.raw, latest_context.X
         raw = self._contexts.raw(context)
-        if looked is not None and latest and raw.tobytes() == looked.raw.tobytes():
-            return raw, looked.X
+        if latest_context is not None and latest and raw.tobytes() == latest_context.raw.tobytes():
+            return raw, latest_context.X
         return raw, self._contexts.rows(raw)
 
     def _explore(self, state: RoundState) -> float:
@@ -274,10 +278,10 @@ class Patterns:
     def _draws(self, state: RoundState, X: FloatArray, count: int) -> FloatArray:
         """So many draws of every arm's expected reward, one a row, each of a slot drawn by weight;
         with observations around the average of these and others, at least `_N_AVERAGED` slots."""
-        rng, resting, size = self._rng, self._resting(), self._bank.size
+        rng, inactive, size = self._rng, self._inactive_slots(), self._bank.size
         now, binary = self._standard(state), self._scale.units.binary
         extra = max(_N_AVERAGED - count, 0) if self._averages else 0
-        found, more = self._mixture.picks(rng, self._explore(state), resting, count, extra)
+        found, more = self._mixture.picks(rng, self._explore(state), inactive, count, extra)
         inside, about = {m: n for m, n in found.items() if m < size}, None
         if self._averages:
             slots = sorted({*inside, *(m for m in more if m < size)})
@@ -290,7 +294,7 @@ class Patterns:
         ]
         return np.concatenate([np.empty((0, self._n_arms)), *drawn])
 
-    def _decided(self, state: RoundState, raw: FloatArray, arm: int) -> int:
+    def _record_decision(self, state: RoundState, raw: FloatArray, arm: int) -> int:
         """The arm of the round that began is known."""
         self._pending.add(
             PendingDecision(
@@ -298,14 +302,14 @@ class Patterns:
             )
         )
         if self._network is not None:
-            self._network.proposed(arm)
+            self._network.set_arm(arm)
         return arm
 
     def learn(self, event: Event) -> None:
         """Every model is scored on the reward, then learns it; weights follow Bayes' rule."""
         arm, reward, t = event.arm, event.reward, decided_round(event)
-        raw, X = self._looked_at(event.context, t)
-        known = self._known(t, arm, X)
+        raw, X = self._context_rows(event.context, t)
+        known = self._take_pending(t, arm, X)
         if not self._outliers.accepts(arm, reward) or not self._is_residual_inlier(
             known.state, arm, X, reward
         ):
@@ -313,7 +317,10 @@ class Patterns:
         units, stale = self._scale.units, not self._scale.fits(reward)
         # With observations a reward that is neither 0 nor 1, or of neither kind, is a success, or
         # none, meanwhile.
-        y, binary = self._scale.standardise(reward), units.binary and (self._of_kinds or not stale)
+        y, binary = (
+            self._scale.standardise(reward),
+            units.binary and (self._may_be_two_point or not stale),
+        )
         covariates, x, scores = known.state.row(arm), X[arm], np.empty(len(self._mixture.prior))
         self._bank.score(
             t, in_units(covariates, units.centre, units.spread), arm, x, y, binary, scores
@@ -396,7 +403,7 @@ class Patterns:
     def evidence(self) -> float:
         """Log evidence of all models, in units of rewards: what was predicted, and what models
         that were found later would have added."""
-        return self._score + self._search.gained
+        return self._score + self._search.evidence_gain
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -459,7 +466,7 @@ class Patterns:
         if self._network is not None:
             self._network.restore(snapshot["network"])
         self._jobs.restore(snapshot["agenda"])
-        self._looked = None
+        self._latest_context = None
         self._t, self._too_late = int(snapshot["t"]), int(snapshot["too_late"])
         self._score = float(snapshot["score"])
         self._seen = np.array(snapshot["seen"], float)
@@ -494,7 +501,7 @@ class Patterns:
         self._t += 1
         return state
 
-    def _known(self, t: int, arm: int, X: FloatArray) -> PendingDecision:
+    def _take_pending(self, t: int, arm: int, X: FloatArray) -> PendingDecision:
         """What was known when round t was decided; an event that nobody chose is a round of its
         own."""
         known = self._pending.take(t)
@@ -510,11 +517,11 @@ class Patterns:
     def _standard(self, state: RoundState) -> RoundState:
         return state.standardised(self._scale.units.centre, self._scale.units.spread)
 
-    def _resting(self) -> IntArray:
+    def _inactive_slots(self) -> IntArray:
         """Slots that cannot be asked now: the network's while it sleeps."""
         network = self._network
-        asleep = network is not None and network.trainings > 0 and not network.awake
-        return self._network_slot if asleep else _NONE
+        is_inactive = network is not None and network.trainings > 0 and not network.active
+        return self._network_slot if is_inactive else _NONE
 
     def _draw_unbanked(self, i: int, t: int, X: FloatArray, binary: bool) -> FloatArray:
         """A draw from who sits beside the bank: the filters, then the network."""
@@ -537,8 +544,8 @@ class Patterns:
             for filter in self._filters:
                 filter.refresh_ridge()
         if self._network is not None and count % 32 == 0:
-            self._look_around(self._network, count)
-            if not self._network.dozing:
+            self._update_network_schedule(self._network, count)
+            if not self._network.paused:
                 self._jobs.put("train", count)
         if self.parameters.births and search_is_due(count):
             self._jobs.put("search", count)
@@ -548,14 +555,14 @@ class Patterns:
             else:
                 self._history.record(count, self.family_weights())
 
-    def _look_around(self, network: NetworkModel, count: int) -> None:
+    def _update_network_schedule(self, network: NetworkModel, count: int) -> None:
         """Let the network doze, or wake."""
-        dozed, slot = network.dozing, len(self._mixture.prior) - 1
-        network.look_around(count, math.exp(self._mixture.log_weights[slot]))
-        if network.dozing and not dozed:
-            self._mixture.rest(slot)
-        elif dozed and not network.dozing:
-            self._mixture.rise(slot, self._prior_of_network)
+        was_paused, slot = network.paused, len(self._mixture.prior) - 1
+        network.update_schedule(count, math.exp(self._mixture.log_weights[slot]))
+        if network.paused and not was_paused:
+            self._mixture.pause(slot)
+        elif was_paused and not network.paused:
+            self._mixture.resume(slot, self._prior_of_network)
 
     def _clip_first_rewards(self) -> bool:
         """Clip the first rewards to the present bounds; whether any was outside."""
@@ -573,9 +580,9 @@ class Patterns:
         """At powers of two: always in the first rounds, then when contexts or rewards turn out
         otherwise; whether there are two kinds of rewards still, more often."""
         if (
-            self._scale.units.kinds
-            and count % OFTEN == 0
-            and self._scale.is_stale(self._recent.seen(LATELY))
+            self._scale.units.two_point
+            and count % CHECK_INTERVAL == 0
+            and self._scale.is_stale(self._recent.seen(CHECK_WINDOW))
         ):
             return True
         if not is_power_of_two(count):
@@ -584,7 +591,7 @@ class Patterns:
             return count <= 64 or count % 3 == 1  # powers of four
         return count <= TRUSTED or self._scale.is_stale(self._recent.seen())
 
-    def _begun(self, name: str, count: int) -> Job[None]:
+    def _start_job(self, name: str, count: int) -> Job[None]:
         """The work of that name, which became due after so many rewards."""
         if name == "rebuild":
             yield from self._rebuild()
@@ -616,7 +623,7 @@ class Patterns:
         self._bank.replace_with(new.bank)
         self._filters, self._gated = new.filters, new.gated
         self._mixture.replace_with(new.mixture)
-        if new.units.kinds and not all(map(self._scale.fits, self._recent.rewards)):
+        if new.units.two_point and not all(map(self._scale.fits, self._recent.rewards)):
             self._jobs.put(
                 "rebuild", self._recent.count
             )  # one of neither kind came in the meantime

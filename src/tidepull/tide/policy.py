@@ -134,7 +134,7 @@ class Tide:
     def explain(self, most: int = 5) -> Explanation:
         """The leading models in words, the weights of families over the rounds, and the hours at
         which an arm is surely best."""
-        patterns = self._begun_patterns.explain(most)
+        patterns = self._patterns_or_new.explain(most)
         structural, share = self._structural, self._share
         if structural is None or not share:
             return replace(
@@ -173,7 +173,7 @@ class Tide:
         return self._gate.share if structural is not None and structural.count else 0.0
 
     @property
-    def _begun_patterns(self) -> Patterns:
+    def _patterns_or_new(self) -> Patterns:
         """The patterns; before the first round those that know nothing."""
         return self._patterns or self._new_patterns()
 
@@ -181,18 +181,18 @@ class Tide:
     def families(self) -> tuple[str, ...]:
         """Families that take part."""
         structural = (STRUCTURAL,) if self.parameters.structural else ()
-        return (*self._begun_patterns.families, *structural)
+        return (*self._patterns_or_new.families, *structural)
 
     def family_weights(self) -> FloatArray:
         """The weight of each family, in the order of `explain().families`."""
-        patterns, share = self._begun_patterns.family_weights(), self._share
+        patterns, share = self._patterns_or_new.family_weights(), self._share
         return np.append((1 - share) * patterns, share) if self.parameters.structural else patterns
 
     def diagnostics(self) -> Diagnostics:
         """The leading beliefs, the weights of families over the rounds, and counts."""
         explanation = self.explain()
         return {
-            **self._begun_patterns.diagnostics(),
+            **self._patterns_or_new.diagnostics(),
             "explanation": explanation.beliefs[0].words,
             "explanation_weight": explanation.beliefs[0].weight,
             "beliefs": explanation.plain(),

@@ -8,24 +8,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidepull.tide.kinds import explained_within, fit_two_clusters, still_two
+from tidepull.tide.two_point import explained_within, fit_two_clusters, is_still_two_point
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 
 class Units(NamedTuple):
     """y = (r - centre) / spread; a reward above the threshold is a success; `binary`: that is all
-    that counts, because rewards are 0 and 1 or, with `kinds`, of two kinds (`kinds.py`), and y = -1
+    that counts, because rewards are 0 and 1 or, with `two_point`, of two kinds (`two_point.py`), and y = -1
     or 1."""
 
     centre: float = 0.5
     spread: float = 0.5
     threshold: float = 0.5
     binary: bool = True
-    kinds: bool = False
+    two_point: bool = False
 
     def standardised(self, rewards: FloatArray) -> FloatArray:
         """Many rewards in these units."""
-        if self.kinds:
+        if self.two_point:
             return np.where(rewards > self.threshold, 1.0, -1.0)
         return (rewards - self.centre) / self.spread
 
@@ -44,12 +44,12 @@ class RewardScale:
 
     While all rewards are 0 or 1 the scale is fixed: y = -1 or 1. Totals are taken in always, but
     the units in force change only when they are set, after which whoever used them must start anew.
-    `kinds`: rewards may be of two kinds.
+    `two_point`: rewards may be of two kinds.
     """
 
-    def __init__(self, n_arms: int, *, kinds: bool = False) -> None:
+    def __init__(self, n_arms: int, *, two_point: bool = False) -> None:
         self.units = Units()
-        self._kinds = kinds
+        self._may_be_two_point = two_point
         self._totals = np.zeros(
             (n_arms, 3)
         )  # rounds, sum and sum of squares about the first reward
@@ -74,25 +74,25 @@ class RewardScale:
     def fits(self, reward: float) -> bool:
         """Whether the reward is of the kind that the units in force assume."""
         units = self.units
-        if units.kinds:
+        if units.two_point:
             return abs(reward - units.centre) <= 2 * units.spread
         return not units.binary or reward in (0.0, 1.0)
 
     def standardise(self, reward: float) -> float:
         """In the units in force."""
         units = self.units
-        if units.kinds:
+        if units.two_point:
             return 1.0 if reward > units.threshold else -1.0
         return (reward - units.centre) / units.spread
 
     def is_stale(self, seen: Seen) -> bool:
         """Whether the totals say by now that the units in force are more than a tenth of a spread
         out, or recent rewards that there are no longer, or only now, two kinds."""
-        if self.units.kinds:
-            return self._of_two_kinds(seen) != self.units
+        if self.units.two_point:
+            return self._two_point_units(seen) != self.units
         if self.units.binary:
             return False
-        if self._of_two_kinds(seen) is not None:
+        if self._two_point_units(seen) is not None:
             return True
         centre, spread = self._from_totals()
         in_force = self.units
@@ -106,17 +106,17 @@ class RewardScale:
         rewards = seen.rewards
         if self.units.binary and bool(np.isin(rewards, (0.0, 1.0)).all()):
             return Units()
-        return self._of_two_kinds(seen) or Units(
+        return self._two_point_units(seen) or Units(
             *self._from_totals(), two_means_threshold(rewards), False
         )
 
-    def _of_two_kinds(self, seen: Seen) -> Units | None:
+    def _two_point_units(self, seen: Seen) -> Units | None:
         """Those in force if they are of two kinds that stay, others if two kinds are found, else
         None."""
-        if not self._kinds or not len(seen.rewards):
+        if not self._may_be_two_point or not len(seen.rewards):
             return None
         rewards, known, units = seen.rewards, self.units, None
-        if known.kinds and still_two(rewards, known.centre, known.spread):
+        if known.two_point and is_still_two_point(rewards, known.centre, known.spread):
             units = known
         elif (found := fit_two_clusters(rewards, two_means_threshold(rewards))) is not None:
             units = Units(*found, found[0], True, True)
@@ -138,11 +138,11 @@ class RewardScale:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        centre, spread, threshold, binary, kinds = snapshot["units"]
+        centre, spread, threshold, binary, two_point = snapshot["units"]
         if np.shape(snapshot["totals"]) != self._totals.shape or not (0 < spread < math.inf):
             raise ValueError("a scale of rewards that does not fit")
         self.units = Units(
-            float(centre), float(spread), float(threshold), bool(binary), bool(kinds)
+            float(centre), float(spread), float(threshold), bool(binary), bool(two_point)
         )
         self._first = float(snapshot["first"])
         self._totals[...] = snapshot["totals"]

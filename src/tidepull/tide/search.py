@@ -26,7 +26,7 @@ import numpy as np
 from tidepull.state import Stateful
 from tidepull.tide.jobs import Job
 from tidepull.tide.mixture import Mixture
-from tidepull.tide.models import phase, seek
+from tidepull.tide.models import period_search, phase
 from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Candidate, Layout, Pool, Rounds, Window
@@ -44,10 +44,10 @@ def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
     """Every pool of these families that suits the problem; context-free models stand beside
     contextual ones, because they learn faster where contexts do not matter. Arms known by vectors
     alone need the vectors."""
-    kinds = [True] if layout.shared else [False, True] if layout.context_dim > 1 else [False]
+    views = [True] if layout.shared else [False, True] if layout.context_dim > 1 else [False]
     kept = [FAMILIES[name] for name in FAMILIES if name in families]
     return [
-        pool for contextual in kinds for family in kept for pool in family.pools(layout, contextual)
+        pool for contextual in views for family in kept for pool in family.pools(layout, contextual)
     ]
 
 
@@ -125,15 +125,17 @@ class _PoolSearch:
 
     def sines(self) -> Job[list[float]]:
         if self.of.sines is None:  # whoever asks first looks for all
-            self.of.sines = yield from seek.best_sines(self.rounds, self.layout.n_arms, _SINES)
+            self.of.sines = yield from period_search.best_sines(
+                self.rounds, self.layout.n_arms, _SINES
+            )
         return self.of.sines
 
-    def rhythms(self, count: int) -> Job[list[tuple[float, float]]]:
-        if not self.of.heard:  # whoever asks first listens for all
-            self.of.heard = yield from seek.rhythms(
-                self.window, self.rounds, self.layout, seek.MOST_RHYTHMS
+    def spectral_peaks(self, count: int) -> Job[list[tuple[float, float]]]:
+        if not self.of.peaks:  # whoever asks first listens for all
+            self.of.peaks = yield from period_search.spectral_peaks(
+                self.window, self.rounds, self.layout, period_search.MOST_PEAKS
             )
-        return self.of.heard[:count]
+        return self.of.peaks[:count]
 
     def heaviest_of(self, families: Sequence[str]) -> Spec | None:
         found = [
@@ -152,21 +154,21 @@ class _PoolSearch:
 class StructureSearch(Stateful):
     """Looks for candidates in every pool that has room, and lets those live that deserve it."""
 
-    state = ("count", "gained")
+    state = ("count", "evidence_gain")
 
     def __init__(
         self, bank: ModelBank, slots: Slots, mixture: Mixture, recent: RecentRounds
     ) -> None:
         self.bank, self.slots, self.mixture = bank, slots, mixture
-        self.heard: list[tuple[float, float]] = []  # the rhythms of the search under way
+        self.peaks: list[tuple[float, float]] = []  # the rhythms of the search under way
         self.sines: list[float] | None = None  # its strongest sines, once somebody asked
         self._recent = recent
         self._noise = 1.0
         # Of the search under way: the gain in log evidence over the window, log evidence and what
         # rewards had added to it when the search began, and what candidates have added since.
-        self._gain = self._evidence = self._learnt = self._added = 0.0
+        self._gain = self._evidence = self._reward_gain = self._added = 0.0
         self.count = 0
-        self.gained = 0.0  # log evidence that candidates have added so far
+        self.evidence_gain = 0.0  # log evidence that candidates have added so far
 
     def search(self, units: Units) -> Job[None]:
         """Look for better periods in the rounds of the window."""
@@ -174,8 +176,12 @@ class StructureSearch(Stateful):
         if len(recent) < _SHORTEST_WINDOW:
             return
         self._gain = self.mixture.evidence - recent.evidence_before(recent.start)
-        self._evidence, self._learnt, self._added = self.mixture.evidence, self.mixture.learnt, 0.0
-        self.heard, self.sines = [], None
+        self._evidence, self._reward_gain, self._added = (
+            self.mixture.evidence,
+            self.mixture.reward_gain,
+            0.0,
+        )
+        self.peaks, self.sines = [], None
         begins = recent.start
         window = recent.window(units)
         if self.bank.layout.wide_dim:  # candidates see what is narrow
@@ -293,9 +299,11 @@ class StructureSearch(Stateful):
             upto += len(more.t)
         log_weights, prior = self.mixture.log_weights, self.mixture.prior
         incumbent = self._incumbent(i, spec, window)
-        pi = self.slots.mass(self.slots.pools[i]) / candidate.looked_at
+        pi = self.slots.mass(self.slots.pools[i]) / candidate.n_candidates
         pi = pi if incumbent is None else max(pi, float(prior[incumbent]))
-        since = self.mixture.learnt - self._learnt  # from rewards that came after the search began
+        since = (
+            self.mixture.reward_gain - self._reward_gain
+        )  # from rewards that came after the search began
         log_weight = math.log(pi) + likelihood - (self._gain + self._added + since)
         empty = [m for m in slots if not bank.arrays.active[m] and m != spare]
         # A better place on the same peak is no further model: it inherits.
@@ -314,7 +322,7 @@ class StructureSearch(Stateful):
         log_weights -= added
         prior /= prior.sum()
         self._added += added
-        self.gained += added
+        self.evidence_gain += added
         self.mixture.evidence = self._evidence + self._added + since
         self.count += 1
 

@@ -72,7 +72,7 @@ class _MixtureFit(Stateful):
     """Mixtures in the units of some rewards: of rewards, or of chances and sizes; `period` is one
     that was found (0: none), `learnt` the number of the next reward."""
 
-    state = ("likelihood", "contexts", "mixtures", "learnt")
+    state = ("likelihood", "contexts", "mixtures", "n_learnt")
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class _MixtureFit(Stateful):
         period: float = 0.0,
     ) -> None:
         self._new_mixture, self.contexts = partial(new_mixture, period), contexts
-        self.mixtures, self.likelihood, self.learnt = [self._new_mixture()], BINARY, 0
+        self.mixtures, self.likelihood, self.n_learnt = [self._new_mixture()], BINARY, 0
         self.period = period
         self._rows: dict[tuple[float | None, bytes], FloatArray] = {}
 
@@ -113,8 +113,8 @@ class _MixtureFit(Stateful):
 
     def learn(self, block: int, x: FloatArray, reward: float, now: float) -> None:
         """Bayes' rule by the likelihood in force."""
-        self.learnt += 1
-        learn = partial(StructuralMixture.learn, block=block, x=x, now=now, count=self.learnt)
+        self.n_learnt += 1
+        learn = partial(StructuralMixture.learn, block=block, x=x, now=now, count=self.n_learnt)
         if self.likelihood != HURDLE:
             learn(self.mixtures[0], value=reward, binary=self.likelihood == BINARY)
             return
@@ -247,9 +247,9 @@ class StructuralThompson(Stateful):
             if self._search_is_due:
                 self._search()
             return self.pending
-        fit.learnt = max(fit.learnt, self._count - _KEPT)
-        self._teach(fit, fit.learnt % _KEPT)
-        if fit.learnt == self._count:
+        fit.n_learnt = max(fit.n_learnt, self._count - _KEPT)
+        self._teach(fit, fit.n_learnt % _KEPT)
+        if fit.n_learnt == self._count:
             self._fit, self._successor = fit, None
         return self.pending
 

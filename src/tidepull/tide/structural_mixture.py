@@ -76,11 +76,11 @@ class StructuralMixture(Stateful):
     ) -> float:
         """Bayes' rule for models and weights, after `count` rewards; the log likelihood of the
         value in standardised units."""
-        kinds = (-self.centre / self.spread, (1 - self.centre) / self.spread) if binary else None
+        outcomes = (-self.centre / self.spread, (1 - self.centre) / self.spread) if binary else None
         y = (value - self.centre) / self.spread
-        if kinds is not None:
-            y = kinds[value == 1.0]
-        scores = self.models.observe(block, x, y, now, kinds)
+        if outcomes is not None:
+            y = outcomes[value == 1.0]
+        scores = self.models.observe(block, x, y, now, outcomes)
         alpha = min(_ALPHA, 1 / count)
         kept, given = math.log1p(-alpha), math.log(alpha)
         return float(reweigh(self.log_weights, scores, self._log_prior, kept, given))

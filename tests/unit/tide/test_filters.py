@@ -13,7 +13,7 @@ from tidepull.tide.context import ContextMap
 from tidepull.tide.jobs import finish
 from tidepull.tide.mixture import Mixture
 from tidepull.tide.models.bank import ModelBank
-from tidepull.tide.models.changes import RunFilter
+from tidepull.tide.models.changes import RunLengthFilter
 from tidepull.tide.models.covariates import all_covariates
 from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Layout
@@ -58,7 +58,7 @@ def test_change_is_believed_in_and_dated_while_stationary_alone_keeps_losing() -
     weights = dict(zip(told.families, policy.family_weights(), strict=True))
     assert weights["changes"] + weights["regimes"] > 0.99
     assert regret < 60
-    dated = told.told["changes"][-1]
+    dated = told.findings["changes"][-1]
     assert abs(dated.facts["round"] - 400) <= 25
     assert dated.words in str(told)
     assert told.plain()["told"]["changes"][-1]["round"] == dated.facts["round"]
@@ -71,7 +71,7 @@ def test_change_is_believed_in_and_dated_while_stationary_alone_keeps_losing() -
 def test_levels_are_told_in_rewards_as_they_were_paid() -> None:
     policy = build_policy(("tide", FEW), ProblemShape(3), seed=1)
     play(policy, 100 + 30 * changing(600), noise=3.0)
-    moved = policy.explain().told["changes"][-1].facts["arms"]
+    moved = policy.explain().findings["changes"][-1].facts["arms"]
     fell = next(one for one in moved if one["arm"] == 0)
     assert fell["before"] == pytest.approx(127, abs=2)
     assert fell["after"] == pytest.approx(103, abs=4)
@@ -81,7 +81,7 @@ def test_levels_are_told_in_rewards_as_they_were_paid() -> None:
 def test_change_is_found_when_rewards_come_late(late: int) -> None:
     policy = build_policy(("tide", FEW), ProblemShape(3), seed=2)
     assert play(policy, changing(), late=late) < 75 + 2 * late
-    assert abs(policy.explain().told["changes"][-1].facts["round"] - 400) <= 30
+    assert abs(policy.explain().findings["changes"][-1].facts["round"] - 400) <= 30
 
 
 @pytest.mark.parametrize("shape", [ProblemShape(3), ProblemShape(3, 2), ProblemShape(3, 0, 2)])
@@ -151,7 +151,7 @@ def test_rebuild_weighs_filters_by_what_they_make_of_the_window_in_new_units() -
     layout, spec = Layout(1, 1, False), stationary()
     bank = ModelBank(layout, [[spec]], NoisePrior())
     bank.assign(0, spec)
-    filter = RunFilter(Blocks(layout, False), together=True)
+    filter = RunLengthFilter(Blocks(layout, False), together=True)
     mixture = Mixture(np.array([0.6, 0.4]), np.array([0, 1]), ("a", "b"), 1e-12)
     scale, recent = RewardScale(1), RecentRounds(64, 64, 1, 0)
     rng = np.random.default_rng(0)

@@ -38,13 +38,13 @@ def test_rounds_that_are_only_noted_are_read_at_the_next_training() -> None:
 
 def test_weight_of_who_rests_stays_and_its_prior_returns() -> None:
     mixture = Mixture(np.array([0.7, 0.2, 0.1]), np.arange(3), ("a", "b", "c"), 0.1)
-    mixture.rest(2)
+    mixture.pause(2)
     np.testing.assert_allclose(mixture.prior, [7 / 9, 2 / 9, 0.0])
     for _ in range(50):
         mixture.reweigh(np.array([-1.0, -2.0, np.nan]))
     assert np.exp(mixture.log_weights).sum() == pytest.approx(1)
     assert np.exp(mixture.log_weights[2]) < 0.1
-    mixture.rise(2, 0.1)
+    mixture.resume(2, 0.1)
     np.testing.assert_allclose(mixture.prior, [0.7, 0.2, 0.1])
 
 
@@ -68,7 +68,7 @@ def play(policy: Any, first: int, stop: int) -> list[tuple[int, bool]]:
         policy.learn(Event(Context(), arm, reward))
         while policy.upkeep():
             pass
-        played.append((arm, policy.inner._patterns._network.dozing))
+        played.append((arm, policy.inner._patterns._network.paused))
     return played
 
 
@@ -86,7 +86,7 @@ def test_network_that_is_not_needed_dozes_but_for_a_while_at_powers_of_two() -> 
 def test_snapshot_of_a_policy_whose_network_dozes_changes_no_later_bit() -> None:
     policy, other = tide(), tide()
     play(policy, 0, 110)
-    assert policy.inner._patterns._network.dozing
+    assert policy.inner._patterns._network.paused
     other.restore(policy.snapshot())
     assert play(other, 110, 180) == play(policy, 110, 180)
     np.testing.assert_array_equal(

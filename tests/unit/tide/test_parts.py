@@ -92,7 +92,7 @@ def test_mixture_weighs_by_likelihood_and_gives_a_little_back() -> None:
     np.testing.assert_allclose(np.exp(of.log_weights), 0.9 * joint / joint.sum() + 0.1 * of.prior)
     np.testing.assert_allclose(of.family_weights().sum(), 1.0)
     assert of.family_weights()[1] == pytest.approx(math.exp(of.log_weights[2]))
-    assert of.evidence == of.learnt == pytest.approx(gain)
+    assert of.evidence == of.reward_gain == pytest.approx(gain)
 
 
 def test_mixture_keeps_the_weight_of_who_says_nothing() -> None:
@@ -127,7 +127,7 @@ def test_mixture_goes_on_from_a_snapshot() -> None:
         each.reweigh(np.array([-1.5, -0.5, -2.0, -np.inf]))
     np.testing.assert_array_equal(one.log_weights, two.log_weights)
     np.testing.assert_array_equal(one.prior, two.prior)
-    assert (one.evidence, one.learnt) == (two.evidence, two.learnt)
+    assert (one.evidence, one.reward_gain) == (two.evidence, two.reward_gain)
 
 
 @pytest.mark.parametrize(

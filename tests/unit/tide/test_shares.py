@@ -25,7 +25,7 @@ def grown(observed: int, binary: bool) -> Any:
         learn(guard, Event(context, arm, reward, n))
     inner: Any = guard.inner
     tide = inner._patterns
-    _, X, noted = tide._opened(context)
+    _, X, noted = tide._open(context)
     return tide._bank, tide._standard(noted), X, rng
 
 

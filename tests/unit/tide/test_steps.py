@@ -59,7 +59,7 @@ def test_families_are_drawn_uniformly_as_rarely_as_the_parameter_says(
 
 def test_success_is_a_reward_above_the_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
     for memory in (TurnsTracker, LastSuccessTracker):
-        told: list[tuple[int, int, float, bool]] = []
+        observed: list[tuple[int, int, float, bool]] = []
         add = memory.observe
 
         def spied(
@@ -69,15 +69,15 @@ def test_success_is_a_reward_above_the_threshold(monkeypatch: pytest.MonkeyPatch
             reward: float,
             success: bool,
             add: Any = add,
-            told: Any = told,
+            observed: Any = observed,
         ) -> None:
-            told.append((t, arm, reward, bool(success)))
+            observed.append((t, arm, reward, bool(success)))
             add(self, t, arm, reward, success)
 
         monkeypatch.setattr(memory, "observe", spied)
         arms = play(tide(without=("network",)), [1.0, 0.0, 1.0], upkeep=False)
         monkeypatch.undo()
-        assert told == [(t, arms[t], r, r == 1.0) for t, r in enumerate((1.0, 0.0, 1.0))]
+        assert observed == [(t, arms[t], r, r == 1.0) for t, r in enumerate((1.0, 0.0, 1.0))]
 
 
 def test_work_is_due_after_certain_numbers_of_rewards() -> None:

@@ -16,9 +16,8 @@ from tidepull.experiments.loop import run_trial
 from tidepull.random import Streams
 from tidepull.tide import TideParameters
 from tidepull.tide.gated import GatedModel
-from tidepull.tide.kinds import explained_within, fit_two_clusters
 from tidepull.tide.models import kernels, particles
-from tidepull.tide.models.algebra import log_kind
+from tidepull.tide.models.algebra import log_two_point
 from tidepull.tide.models.bank import ModelBank
 from tidepull.tide.models.calibration import BINS, KEPT, recalibrate
 from tidepull.tide.models.covariates import empty_state
@@ -28,6 +27,7 @@ from tidepull.tide.models.linear import stationary
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.patterns import Patterns
 from tidepull.tide.scale import RewardScale, Seen, Units, two_means_threshold
+from tidepull.tide.two_point import explained_within, fit_two_clusters
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
 BY_DENSITY = NoisePrior(by_density=True)
@@ -56,17 +56,17 @@ def seen(rewards: FloatArray, arms: IntArray | None = None, x: FloatArray | None
     )
 
 
-def in_kinds(rewards: FloatArray) -> RewardScale:
+def two_point_scale(rewards: FloatArray) -> RewardScale:
     """A scale whose units are those of two kinds."""
-    scale = RewardScale(1, kinds=True)
+    scale = RewardScale(1, two_point=True)
     scale.recount([0] * len(rewards), rewards)
     scale.units = scale.fitted(seen(rewards))
-    assert scale.units.kinds
+    assert scale.units.two_point
     return scale
 
 
 def test_two_kinds_are_found_when_noise_is_small_beside_their_distance() -> None:
-    units = in_kinds(noisy(200)).units
+    units = two_point_scale(noisy(200)).units
     assert units.binary
     assert units.centre == units.threshold == pytest.approx(8, abs=0.2)
     assert units.spread == pytest.approx(5, abs=0.2)
@@ -88,13 +88,13 @@ def test_two_kinds_are_found_when_noise_is_small_beside_their_distance() -> None
     ids=["bell", "even", "skew", "blurred", "three", "one", "few", "single", "rounding"],
 )
 def test_no_two_kinds_are_found_when_there_are_none(rewards: FloatArray) -> None:
-    scale = RewardScale(1, kinds=True)
+    scale = RewardScale(1, two_point=True)
     scale.recount([0] * len(rewards), rewards)
-    assert not scale.fitted(seen(rewards)).kinds
+    assert not scale.fitted(seen(rewards)).two_point
 
 
 def test_known_kinds_stay_when_one_becomes_rare_and_go_when_rewards_leave_them() -> None:
-    scale = in_kinds(noisy(200))
+    scale = two_point_scale(noisy(200))
     rare = noisy(2000, share=0.999, seed=2)
     assert fit_two_clusters(rare, two_means_threshold(rare)) is None
     assert scale.fitted(seen(rare)) == scale.units
@@ -105,7 +105,7 @@ def test_known_kinds_stay_when_one_becomes_rare_and_go_when_rewards_leave_them()
 
 def test_kinds_that_have_moved_lately_are_stale_though_the_window_is_long() -> None:
     """Within the range of the old ones, so that every reward fits."""
-    scale, rng = in_kinds(noisy(1800)), np.random.default_rng(4)
+    scale, rng = two_point_scale(noisy(1800)), np.random.default_rng(4)
     moved = rng.choice([8.5, 15.0], 64)
     assert all(map(scale.fits, moved))
     assert scale.is_stale(seen(np.concatenate([noisy(1800), moved])))
@@ -123,9 +123,9 @@ def test_kinds_go_when_something_says_how_much_is_paid_within_one(by: str) -> No
         "noise": rng.normal(size=400),
     }[by]
     rewards = right + 0.1 * more + 0.02 * rng.normal(size=400)
-    scale = RewardScale(3, kinds=True)
+    scale = RewardScale(3, two_point=True)
     scale.recount([int(arm) for arm in arms], rewards)
-    assert scale.fitted(seen(rewards, arms, x)).kinds is (by == "noise")
+    assert scale.fitted(seen(rewards, arms, x)).two_point is (by == "noise")
 
 
 @pytest.mark.parametrize("values", [(0.1, 0.7), (0.0, 0.3), (1 / 3, 2 / 3)])
@@ -150,9 +150,9 @@ def test_noise_within_a_kind_is_hardly_ever_taken_for_more() -> None:
 
 
 def test_scale_takes_kinds_only_when_asked_and_says_which_reward_is_of_none() -> None:
-    with_kinds, without = in_kinds(noisy(100)), RewardScale(1)
+    with_kinds, without = two_point_scale(noisy(100)), RewardScale(1)
     without.recount([0] * 100, noisy(100))
-    assert not without.fitted(seen(noisy(100))).kinds
+    assert not without.fitted(seen(noisy(100))).two_point
     assert (with_kinds.standardise(3.4), with_kinds.standardise(14.0)) == (-1.0, 1.0)
     assert [with_kinds.fits(reward) for reward in (3.0, 14.0, 0.0, 30.0)] == [
         True,
@@ -164,14 +164,14 @@ def test_scale_takes_kinds_only_when_asked_and_says_which_reward_is_of_none() ->
 
 def test_scale_becomes_stale_when_two_kinds_show_only_later() -> None:
     for kinds in (False, True):
-        scale = RewardScale(1, kinds=kinds)
+        scale = RewardScale(1, two_point=kinds)
         scale.recount([0] * 100, noisy(100))
         scale.units = Units(*scale._from_totals(), 8.0, False)
         assert scale.is_stale(seen(noisy(100))) is kinds
 
 
 def test_scale_comes_back_from_a_snapshot_with_kinds() -> None:
-    scale, other = in_kinds(noisy(100)), RewardScale(1, kinds=True)
+    scale, other = two_point_scale(noisy(100)), RewardScale(1, two_point=True)
     other.restore(scale.snapshot())
     assert other.units == scale.units
 
@@ -185,8 +185,8 @@ def test_chance_of_a_kind_is_that_of_students_densities_at_both(a: float) -> Non
     for _ in range(100):
         mean, scale2 = float(rng.normal(scale=1.5)), float(rng.exponential())
         p = chance_of_one(mean, a, scale2)
-        assert log_kind(1.0, mean, a, scale2) == pytest.approx(math.log(p))
-        assert log_kind(-1.0, mean, a, scale2) == pytest.approx(math.log(1 - p))
+        assert log_two_point(1.0, mean, a, scale2) == pytest.approx(math.log(p))
+        assert log_two_point(-1.0, mean, a, scale2) == pytest.approx(math.log(1 - p))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_chance_of_a_kind_is_finite_and_never_sure_when_numbers_are_extreme(
     mean: float, scale2: float
 ) -> None:
     for y in (-1.0, 1.0):
-        assert math.log(0.002) <= log_kind(y, mean, 100.0, scale2) < 0
+        assert math.log(0.002) <= log_two_point(y, mean, 100.0, scale2) < 0
 
 
 @pytest.mark.parametrize("prior", [NoisePrior(), BY_DENSITY], ids=["plain", "by density"])
@@ -303,8 +303,8 @@ def taught(noise: float, rounds: int = 80) -> Patterns:
 
 
 def test_two_kinds_are_told_apart_unless_noise_blurs_them() -> None:
-    assert taught(0.1)._scale.units.kinds
-    assert not taught(0.5)._scale.units.kinds
+    assert taught(0.1)._scale.units.two_point
+    assert not taught(0.5)._scale.units.two_point
 
 
 def test_chances_come_from_densities_where_something_is_observed_alone() -> None:
@@ -342,7 +342,7 @@ def taught_on(tide: Patterns, rewards: list[tuple[int, float]], upkeep: int = 10
 def test_kinds_that_move_within_their_range_are_noticed_before_the_next_power_of_two() -> None:
     tide, rng = taught(0.02, 80), np.random.default_rng(8)
     known = tide._scale.units
-    assert known.kinds
+    assert known.two_point
     moved = [
         (int(arm), 0.65 + 0.65 * arm + 0.02 * rng.normal()) for arm in rng.integers(2, size=120)
     ]
@@ -359,7 +359,7 @@ def test_reward_of_neither_kind_that_comes_while_kinds_are_worked_in_undoes_them
     taught_on(tide, [(1, 5.0), (1, 0.03)], upkeep=1)
     while tide.upkeep():
         pass
-    assert not tide._scale.units.kinds
+    assert not tide._scale.units.two_point
 
 
 def test_rebuilding_ends_when_many_rewards_followed_one_of_neither_kind() -> None:
@@ -370,7 +370,7 @@ def test_rebuilding_ends_when_many_rewards_followed_one_of_neither_kind() -> Non
         if not tide.upkeep():
             break
     assert not tide.pending
-    assert not tide._scale.units.kinds
+    assert not tide._scale.units.two_point
 
 
 def test_what_the_network_said_in_densities_is_not_compared_with_chances_when_kinds_are_found() -> (
@@ -382,10 +382,10 @@ def test_what_the_network_said_in_densities_is_not_compared_with_chances_when_ki
     paid = [(int(arm), float(arm) + 0.02 * rng.normal()) for arm in rng.integers(2, size=1024)]
     paid[:140] = [(arm, rng.random()) for arm, _ in paid[:140]]
     taught_on(tide, paid[:-1])
-    assert not tide._scale.units.kinds
+    assert not tide._scale.units.two_point
     assert np.isfinite(tide._recent.network()).any()
     taught_on(tide, paid[-1:])
-    assert tide._scale.units.kinds
+    assert tide._scale.units.two_point
     assert np.isnan(tide._recent.network()).all()
 
 
@@ -411,7 +411,7 @@ def test_better_of_two_good_arms_is_found_when_both_pay_what_counts_as_one_kind(
 
 def test_reward_of_neither_kind_leaves_everything_finite_while_it_is_worked_in() -> None:
     tide, rng = taught(0.05), np.random.default_rng(9)
-    assert tide._scale.units.kinds
+    assert tide._scale.units.two_point
     for i, reward in enumerate([4.0, 1.0, 0.02, 0.97, 1.03, -0.01]):
         context = Context(observation=rng.normal(size=3))
         tide.choose(context)
@@ -425,7 +425,7 @@ def test_reward_of_neither_kind_leaves_everything_finite_while_it_is_worked_in()
         assert np.isfinite(tide._mixture.log_weights[arrays.active.nonzero()[0]]).all()
     while tide.upkeep():
         pass
-    assert not tide._scale.units.kinds
+    assert not tide._scale.units.two_point
 
 
 def test_seasons_that_are_none_cost_hardly_anything() -> None:

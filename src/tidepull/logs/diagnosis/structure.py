@@ -220,8 +220,8 @@ def _read(
     total = sum(weights.values()) or 1.0
     shares = {kind: weight / total for kind, weight in weights.items()}
     words = _Words(log, events, labels)
-    changes = [] if shares["changes"] < 0.02 else told.told.get("changes", ())
-    regimes = told.told.get("regimes", ()) if shares["regimes"] >= 0.02 else ()
+    changes = [] if shares["changes"] < 0.02 else told.findings.get("changes", ())
+    regimes = told.findings.get("regimes", ()) if shares["regimes"] >= 0.02 else ()
     hours: tuple[HourSpan, ...] = ()
     best = None
     if clock is not None and events.time is not None and shares["clock"] >= _LEADS:
@@ -262,7 +262,7 @@ def _kind(belief: Belief, length: int, returning: bool) -> str:
 
 
 def _has_returned(told: Explanation) -> bool:
-    regimes = told.told.get("regimes", ())
+    regimes = told.findings.get("regimes", ())
     return any(np.sum(one.facts["followed_by"]) >= int(one.facts["of"]) for one in regimes)
 
 

@@ -79,7 +79,7 @@ def log_binary(y: float, chance: float, leverage: float) -> float:
 
 
 @inlined
-def log_kind(y: float, mean: float, a: float, scale2: float) -> float:
+def log_two_point(y: float, mean: float, a: float, scale2: float) -> float:
     """The same from Student's t with 2a degrees of freedom about `mean`: p(1) / p(-1) = t(1 - mean)
     / t(-1 - mean)."""
     mean = min(max(mean, -_FARTHEST), _FARTHEST)

@@ -50,7 +50,7 @@ class ModelBank:
         calibrated: bool = False,
     ) -> None:
         self.layout = layout
-        self._learnt = (*_LEARNT, "bins", "odds") if calibrated else _LEARNT
+        self._state_names = (*_LEARNT, "bins", "odds") if calibrated else _LEARNT
         self.prior, self._draw_scales = prior, prior.draw_scales
         self.size = len(slots)
         blocks = [max(layout.blocks(s) for s in room) for room in slots]
@@ -220,14 +220,14 @@ class ModelBank:
 
     def copy(self) -> ModelBank:
         """A copy to work on while this one goes on deciding."""
-        other = self._reseated()
+        other = self._copy_seats()
         other.arrays = Bank._make(array.copy() for array in self.arrays)
         return other
 
     def reset_copy(self, units: float | None) -> ModelBank:
         """The same models, to be `reset` one by one; lam0 from the noise as each sees it now,
         in new units of which `units` make an old one (None: as it is)."""
-        other, bank = self._reseated(), self.arrays
+        other, bank = self._copy_seats(), self.arrays
         large = {name: getattr(bank, name) for name in _LONG}
         large = {name: pages.zeros(array.size, array.dtype) for name, array in large.items()}
         small = {name: array.copy() for name, array in bank._asdict().items() if name not in large}
@@ -236,7 +236,7 @@ class ModelBank:
             other.arrays.ridge[:] = self._ridges(units**2 * bank.b / bank.a)
         return other
 
-    def _reseated(self) -> ModelBank:
+    def _copy_seats(self) -> ModelBank:
         made = copy.copy(self)
         made._families, made._need = list(self._families), list(self._need)
         made._box = BoxCache()
@@ -315,7 +315,7 @@ class ModelBank:
 
     def draws(
         self,
-        found: Mapping[int, int],
+        n_draws: Mapping[int, int],
         state: RoundState,
         X: FloatArray,
         binary: bool,
@@ -327,14 +327,14 @@ class ModelBank:
         `about` around the average of these slots' means (not for shared layouts)."""
         if self.layout.shared:
             made: list[FloatArray] = []
-            for m, count in found.items():
+            for m, count in n_draws.items():
                 if self._sees_all(m):
                     made += self._wide_draws(m, X, count, rng)
                 else:
                     made += [self.draw(m, state, X, binary, rng) for _ in range(count)]
             return np.array(made)
         return sample_many(
-            self._box, self.arrays, self._draw_scales, found, state, X, binary, rng, about=about
+            self._box, self.arrays, self._draw_scales, n_draws, state, X, binary, rng, about=about
         )
 
     def snapshot(self) -> Snapshot:
@@ -342,7 +342,9 @@ class ModelBank:
         seats = [_plain(self.spec(m)) if self._families[m] else None for m in range(self.size)]
         active = self.arrays.active
         learnt = {
-            name: getattr(self.arrays, name).copy() for name in self._learnt if name not in _LONG
+            name: getattr(self.arrays, name).copy()
+            for name in self._state_names
+            if name not in _LONG
         }
         for name in _LONG:
             array = getattr(self.arrays, name)
@@ -369,7 +371,7 @@ class ModelBank:
             spec is None and active for spec, active in zip(specs, snapshot["active"], strict=True)
         ):
             raise SnapshotError("the snapshot has an active slot without a model")
-        for name in ("active", *self._learnt):
+        for name in ("active", *self._state_names):
             saved, array = snapshot[name], getattr(self.arrays, name)
             fits = (
                 isinstance(saved, np.ndarray)
@@ -383,7 +385,7 @@ class ModelBank:
         for m, spec in enumerate(specs):
             if spec is not None:
                 self._seat(m, spec)
-        for name in ("active", *self._learnt):
+        for name in ("active", *self._state_names):
             if name in _LONG:
                 self._fill(name, snapshot[name], snapshot["active"])
             else:

@@ -1,7 +1,7 @@
 """Change points: rewards stay as they are until, in some round, they are drawn anew; all arms at
 once, or one arm.
 
-`runs.py` has the equations. Which round it was, and what the rewards were before and after, can be
+`run_lengths.py` has the equations. Which round it was, and what the rewards were before and after, can be
 asked for.
 """
 
@@ -12,11 +12,11 @@ import math
 import numpy as np
 
 from tidepull.tide.jobs import Job, ranges
-from tidepull.tide.models import runs
+from tidepull.tide.models import run_lengths
 from tidepull.tide.models.family import Family, Filter, Finding, Layout, Window
 from tidepull.tide.models.filters import Blocks, ConjugateFilter
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.runs import NOBODY, Runs
+from tidepull.tide.models.run_lengths import NONE, RunLengths
 from tidepull.types import FloatArray, Snapshot
 
 HAZARDS = (1 / 5000, 1 / 1000, 1 / 200)
@@ -25,7 +25,7 @@ ARM_HAZARDS = tuple(hazard / 4 for hazard in HAZARDS)
 """Of each arm by itself: every change of the world is one of its arms."""
 _MOST_RUNS, _FEWEST_RUNS, _PRODUCTS = 100, 12, 40_000
 _LARGEST = 4_000_000
-_DATES = 16
+_MOST_CHANGES = 16
 _CURIOSITY = 0.1
 """Where each arm changes by itself, an arm that was not played for long may be another by now.
 Thompson sampling asks after it with the chance that it is, which is too often: what is found out is
@@ -33,7 +33,7 @@ worth no more than the time to the next change. A tenth of that chance."""
 _MOVED, _MOST_MOVED = 2.0, 3
 
 
-class RunFilter(ConjugateFilter):
+class RunLengthFilter(ConjugateFilter):
     """When did the present stretch begin? `together`: all arms change at once, else each by
     itself."""
 
@@ -55,20 +55,20 @@ class RunFilter(ConjugateFilter):
         """Log likelihood of the reward of round t, which is then learnt; NaN when that round is
         forgotten."""
         block = 0 if self._blocks.layout.shared else arm
-        chain, block = (0, block) if self._together else (block, 0)
+        series, block = (0, block) if self._together else (block, 0)
         box, x = self._box(self.arrays), self._blocks.seen(x)
-        return float(runs.observe_boxed(box, t, chain, block, x, y, binary))
+        return float(run_lengths.observe_boxed(box, t, series, block, x, y, binary))
 
     def replay(self, window: Window, binary: bool) -> Job[FloatArray]:
         """Live through a window of past rounds; log likelihoods round by round."""
         scores, none = np.empty(len(window.t)), np.zeros_like(window.arm)
         x, arms = self._seen(window)
-        chains, blocks = (none, arms) if self._together else (arms, none)
+        series, blocks = (none, arms) if self._together else (arms, none)
         steps = self.arrays.start.shape[1] * (10 + 2 * self._blocks.dim**2)
         for start, stop, spent in ranges(len(scores), steps):
             part = slice(start, stop)
-            runs.replay(
-                self.arrays, window.t[part], chains[part], blocks[part], x[part], window.y[part], binary, scores[part]
+            run_lengths.replay(
+                self.arrays, window.t[part], series[part], blocks[part], x[part], window.y[part], binary, scores[part]
             )  # fmt: skip
             yield spent
         return scores
@@ -76,50 +76,50 @@ class RunFilter(ConjugateFilter):
     def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
         """One draw of every arm's expected reward in round t: a hazard, a run of every chain, the
         weights."""
-        chains = len(self.arrays.latest)
-        picked, uniform = np.empty(chains, np.int64), rng.random(1 + chains)
-        runs.pick(self.arrays, t, 1.0 if self._together else _CURIOSITY, uniform, picked)
+        n_series = len(self.arrays.latest)
+        picked, uniform = np.empty(n_series, np.int64), rng.random(1 + n_series)
+        run_lengths.pick(self.arrays, t, 1.0 if self._together else _CURIOSITY, uniform, picked)
         none = np.zeros_like(self._arms)
-        chain, block = (none, self._arms) if self._together else (self._arms, none)
-        return self._draw(np.stack([chain, picked[chain], block], axis=1), X, binary, rng)
+        series, block = (none, self._arms) if self._together else (self._arms, none)
+        return self._draw(np.stack([series, picked[series], block], axis=1), X, binary, rng)
 
     def reset_copy(self, units: float | None) -> Filter:
         """The same model that knows nothing; lam0 from the noise as it sees it now in new units."""
-        made = RunFilter(self._blocks, self._together)
+        made = RunLengthFilter(self._blocks, self._together)
         made._adopt_ridge(self, units)
         return made
 
-    def told(self, centre: float, spread: float) -> list[Finding]:
+    def findings(self, centre: float, spread: float) -> list[Finding]:
         """Changes with their rounds (as in `Event.decided`), how likely it is that something
         changed about then or since, and which arms' mean rewards moved by more than chance would
         have it."""
         found = [
             change
             for c in range(len(self.arrays.latest))
-            for change in self._told_of(c, centre, spread)
+            for change in self._findings_of(c, centre, spread)
         ]
         return sorted(found, key=lambda change: int(change.facts["round"]))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         last = self.arrays.start.shape[1] - 1
-        self._restore(snapshot, {"lead": (NOBODY, last), "dates": (0, _DATES)})
+        self._restore(snapshot, {"lead": (NONE, last), "n_changes": (0, _MOST_CHANGES)})
 
-    def _told_of(self, c: int, centre: float, spread: float) -> list[Finding]:
+    def _findings_of(self, c: int, centre: float, spread: float) -> list[Finding]:
         all_of, lead = self.arrays, int(self.arrays.lead[c])
-        told = []
-        for i in range(int(all_of.dates[c])):
-            last = i == all_of.dates[c] - 1
-            start = int(all_of.dated[c, i])
-            chance = float(all_of.sure[c] if last else all_of.chance[c, i])
-            before = all_of.dated_n[c, i], all_of.dated_s[c, i]
+        findings = []
+        for i in range(int(all_of.n_changes[c])):
+            last = i == all_of.n_changes[c] - 1
+            start = int(all_of.change_round[c, i])
+            chance = float(all_of.recent_chance[c] if last else all_of.chance[c, i])
+            before = all_of.change_n[c, i], all_of.change_s[c, i]
             after = (
                 (all_of.n[c, lead], all_of.s[c, lead])
                 if last
-                else (all_of.dated_n[c, i + 1], all_of.dated_s[c, i + 1])
+                else (all_of.change_n[c, i + 1], all_of.change_s[c, i + 1])
             )
-            told.append(self._change(c, start, chance, before, after, centre, spread))
-        return told
+            findings.append(self._change(c, start, chance, before, after, centre, spread))
+        return findings
 
     def _change(
         self,
@@ -148,19 +148,19 @@ class RunFilter(ConjugateFilter):
         return Finding(words, {"round": start, "chance": round(chance, 4), "arms": arms})
 
 
-def _empty(blocks: Blocks, together: bool) -> Runs:
+def _empty(blocks: Blocks, together: bool) -> RunLengths:
     n_arms = blocks.layout.n_arms
-    chains, own = (1, blocks.count) if together else (n_arms, 1)
+    n_series, own = (1, blocks.count) if together else (n_arms, 1)
     hazards = HAZARDS if together else ARM_HAZARDS
     most = _MOST_RUNS if not blocks.contextual else _runs_of(blocks)
-    shape = (chains, most, own)
-    vec, mat = blocks.kept(most)
-    dated = (chains, _DATES, own)
-    return Runs(
-        latest=np.full(chains, NOBODY),
-        start=np.full((chains, most), NOBODY),
-        parent=np.full((chains, most), NOBODY),
-        weight=np.zeros((chains, len(hazards), most)),
+    shape = (n_series, most, own)
+    vec, mat = blocks.array_sizes()
+    shape_of_changes = (n_series, _MOST_CHANGES, own)
+    return RunLengths(
+        latest=np.full(n_series, NONE),
+        start=np.full((n_series, most), NONE),
+        parent=np.full((n_series, most), NONE),
+        weight=np.zeros((n_series, len(hazards), most)),
         hazards=np.array(hazards),
         belief=np.full(len(hazards), 1 / len(hazards)),
         n=np.zeros(shape),
@@ -170,14 +170,14 @@ def _empty(blocks: Blocks, together: bool) -> Runs:
         vec=np.zeros((*shape, vec)),
         mat=np.zeros((*shape, mat)),
         noise=blocks.noise(),
-        lead=np.full(chains, NOBODY),
-        sure=np.zeros(chains),
-        before_sure=np.zeros((chains, most)),
-        dated=np.full((chains, _DATES), NOBODY),
-        chance=np.zeros((chains, _DATES)),
-        dated_n=np.zeros(dated),
-        dated_s=np.zeros(dated),
-        dates=np.zeros(chains, np.int64),
+        lead=np.full(n_series, NONE),
+        recent_chance=np.zeros(n_series),
+        before_chance=np.zeros((n_series, most)),
+        change_round=np.full((n_series, _MOST_CHANGES), NONE),
+        chance=np.zeros((n_series, _MOST_CHANGES)),
+        change_n=np.zeros(shape_of_changes),
+        change_s=np.zeros(shape_of_changes),
+        n_changes=np.zeros(n_series, np.int64),
     )
 
 
@@ -193,7 +193,8 @@ def _filters(layout: Layout, prior: NoisePrior, _: int) -> list[Filter]:
     ):
         return []
     return [
-        RunFilter(blocks, together) for together in ((True,) if layout.shared else (True, False))
+        RunLengthFilter(blocks, together)
+        for together in ((True,) if layout.shared else (True, False))
     ]
 
 

@@ -1,6 +1,6 @@
 """One arm is right at a time, and what is seen tells which.
 
-`centres.py` has the equations. Where an arm pays if it is right, a success says what rounds of its
+`gaussian_classes.py` has the equations. Where an arm pays if it is right, a success says what rounds of its
 class look like, and a failure that it is another one's: with many arms that is much more than a
 rule for each arm by itself can learn from the same rewards. Classes may come and go: how often each
 has come lately counts as much as what is seen.
@@ -13,12 +13,12 @@ import math
 import numpy as np
 
 from tidepull.tide.jobs import Job, ranges
-from tidepull.tide.models import centres
+from tidepull.tide.models import gaussian_classes
 from tidepull.tide.models.boxed import BoxCache
 from tidepull.tide.models.calibration import BINS, KEPT
-from tidepull.tide.models.centres import PAID, RIGHT, WRONG, Centres
 from tidepull.tide.models.family import Family, Filter, Finding, Layout, Window
 from tidepull.tide.models.filters import require_fit
+from tidepull.tide.models.gaussian_classes import PAID, RIGHT, WRONG, GaussianClasses
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.types import FloatArray, Snapshot
 
@@ -37,8 +37,8 @@ _CLOSE, _STEEPEST = 1e-6, 1e9
 """Of a sum of weights to 1; and most of what is found in white coordinates."""
 _HUGE = 1e100
 """Of a reward, so that its square is finite."""
-_FIXED = ("shares", "memories", "z", "factor", "each", "chances")
-_LEARNT = tuple(name for name in Centres._fields if name not in _FIXED)
+_FIXED = ("between_shares", "decays", "z", "factor", "work", "chances")
+_LEARNT = tuple(name for name in GaussianClasses._fields if name not in _FIXED)
 
 
 class ClassFilter:
@@ -49,14 +49,14 @@ class ClassFilter:
 
     def __init__(self, n_arms: int, numbers: int) -> None:
         self._size = n_arms, numbers
-        self.centres = _empty(n_arms, numbers)
+        self.arrays = _empty(n_arms, numbers)
         self._box = BoxCache()
 
     def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
         """Log likelihood of the reward of round t, which is then learnt."""
         if not binary:
             return _UNSAID - math.log1p(min(abs(y), _HUGE) ** 2)
-        return float(centres.observe(self._box(self.centres), t, arm, x[1:], y))
+        return float(gaussian_classes.observe(self._box(self.arrays), t, arm, x[1:], y))
 
     def replay(self, window: Window, binary: bool) -> Job[FloatArray]:
         """Live through a window of past rounds; log likelihoods round by round."""
@@ -72,8 +72,8 @@ class ClassFilter:
         )
         for start, stop, spent in ranges(len(scores), steps):
             part = slice(start, stop)
-            centres.replay(
-                self.centres,
+            gaussian_classes.replay(
+                self.arrays,
                 window.t[part],
                 window.arm[part],
                 x[part],
@@ -93,11 +93,11 @@ class ClassFilter:
             return along  # it has nothing to say
         across, chances = rng.chisquare(d - 1, K) if d > 1 else np.zeros(K), np.empty(K)
         x = np.ascontiguousarray(X[0, 1:])
-        centres.predict(self._box(self.centres), t, x, _WIDTH, along, across, chances)
-        pays = self.centres.pays
-        sure = pays[RIGHT, PAID] / pays[RIGHT].sum()
-        luck = pays[WRONG, PAID] / pays[WRONG].sum()
-        return np.asarray(2 * (luck + (sure - luck) * chances) - 1)
+        gaussian_classes.predict(self._box(self.arrays), t, x, _WIDTH, along, across, chances)
+        payoffs = self.arrays.payoffs
+        p_right = payoffs[RIGHT, PAID] / payoffs[RIGHT].sum()
+        p_wrong = payoffs[WRONG, PAID] / payoffs[WRONG].sum()
+        return np.asarray(2 * (p_wrong + (p_right - p_wrong) * chances) - 1)
 
     def reset_copy(self, units: float | None) -> Filter:
         """The same model that knows nothing."""
@@ -106,31 +106,31 @@ class ClassFilter:
     def refresh_ridge(self) -> None:
         """There is none."""
 
-    def told(self, centre: float, spread: float) -> list[Finding]:
+    def findings(self, centre: float, spread: float) -> list[Finding]:
         """How many arms have been right so far, how often the right one pays, and how long it
         counts which came."""
-        known = self.centres
-        found = int((known.number >= 0.5).sum())
-        sure = float(known.pays[RIGHT, PAID] / known.pays[RIGHT].sum())
-        gamma = _MEMORIES[int(np.argmax(known.weight.sum(axis=0)))]
+        classes = self.arrays
+        found = int((classes.n_rows >= 0.5).sum())
+        p_right = float(classes.payoffs[RIGHT, PAID] / classes.payoffs[RIGHT].sum())
+        gamma = _MEMORIES[int(np.argmax(classes.weight.sum(axis=0)))]
         lately = (
             "" if gamma == 1 else f", how often in the last {1 / (1 - gamma):.0f} rounds counts"
         )
-        words = f"{found} of {len(known.number)} arms have been right, a right arm pays in {sure:.0%}{lately}"
-        facts = {"found": found, "of": len(known.number), "sure": round(sure, 4)}
+        words = f"{found} of {len(classes.n_rows)} arms have been right, a right arm pays in {p_right:.0%}{lately}"
+        facts = {"found": found, "of": len(classes.n_rows), "sure": round(p_right, 4)}
         return [Finding(words, facts)]
 
     def snapshot(self) -> Snapshot:
         """All that it learnt."""
-        return {name: getattr(self.centres, name).copy() for name in _LEARNT}
+        return {name: getattr(self.arrays, name).copy() for name in _LEARNT}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        require_fit(_LEARNT, snapshot, self.centres)
-        for name in ("rows", "number", "often", "bins"):
+        require_fit(_LEARNT, snapshot, self.arrays)
+        for name in ("rows", "n_rows", "frequency", "bins"):
             if (snapshot[name] < 0).any():
                 raise ValueError(f"classes whose '{name}' is negative")
-        for name in ("weight", "pays"):
+        for name in ("weight", "payoffs"):
             if (snapshot[name] <= 0).any():
                 raise ValueError(f"classes whose '{name}' is not positive")
         if (snapshot["bins"][:, 1] > snapshot["bins"][:, 0]).any():
@@ -141,31 +141,31 @@ class ClassFilter:
         ):
             raise ValueError("classes whose 'weight' or 'white' is impossible")
         for name in _LEARNT:
-            getattr(self.centres, name)[...] = snapshot[name]
+            getattr(self.arrays, name)[...] = snapshot[name]
 
 
-def _empty(n_arms: int, numbers: int) -> Centres:
+def _empty(n_arms: int, numbers: int) -> GaussianClasses:
     shape, pairs = (n_arms, numbers), (len(_SHARES), len(_MEMORIES))
-    return Centres(
+    return GaussianClasses(
         latest=np.full(1, -1),
         rows=np.zeros(2),
         mean=np.zeros(numbers),
         scatter=np.zeros((numbers, numbers)),
         white=np.eye(numbers),
         origin=np.zeros(numbers),
-        number=np.zeros(n_arms),
+        n_rows=np.zeros(n_arms),
         sums=np.zeros(shape),
         white_sums=np.zeros(shape),
-        often=np.zeros((len(_MEMORIES), n_arms)),
+        frequency=np.zeros((len(_MEMORIES), n_arms)),
         weight=np.full(pairs, 1 / (len(_SHARES) * len(_MEMORIES))),
         bins=np.zeros((BINS, KEPT)),
         odds=np.zeros(1),
-        pays=np.array(_PAYS),
-        shares=np.array(_SHARES),
-        memories=np.array(_MEMORIES),
+        payoffs=np.array(_PAYS),
+        between_shares=np.array(_SHARES),
+        decays=np.array(_MEMORIES),
         z=np.zeros(numbers),
         factor=np.zeros((numbers, numbers)),
-        each=np.zeros((4, n_arms)),
+        work=np.zeros((4, n_arms)),
         chances=np.zeros((*pairs, n_arms)),
     )
 

@@ -23,7 +23,7 @@ def sample_many(
     box: BoxCache,
     bank: Bank,
     draw_scales: FloatArray,
-    found: Mapping[int, int],
+    n_draws: Mapping[int, int],
     state: RoundState,
     X: FloatArray,
     binary: bool,
@@ -35,12 +35,12 @@ def sample_many(
     blocks of their own; `draw_scales` are those of `NoisePrior`. With `about`, a draw leaves the mean of
     its own slot for the average of means of those slots (of which it is one), each counted so many
     times: what it adds is its uncertainty alone."""
-    asked = about or found
+    asked = about or n_draws
     slots = np.array(list(asked))
-    counts = np.array([found.get(m, 0) for m in asked])
+    counts = np.array([n_draws.get(m, 0) for m in asked])
     averaged = about is not None and len(about) > 1
     weights = np.array([float(asked[m]) if averaged else 0.0 for m in asked])
-    drawn = np.empty((sum(found.values()), len(X)))
+    drawn = np.empty((sum(n_draws.values()), len(X)))
     sample_boxed(
         box(bank), slots, counts, weights, state.t, state.covariates, state.per_arm, X, binary,
         draw_scales, rng, drawn,

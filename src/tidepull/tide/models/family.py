@@ -117,7 +117,7 @@ class Search(Protocol):
     def sines(self) -> Job[list[float]]:
         """Periods of the three strongest sines, without context."""
 
-    def rhythms(self, count: int) -> Job[list[tuple[float, float]]]:
+    def spectral_peaks(self, count: int) -> Job[list[tuple[float, float]]]:
         """The strongest rhythms in the products of reward and context: periods, and offsets of
         square waves."""
 
@@ -132,7 +132,7 @@ class Candidate(NamedTuple):
     """A model worth a try, and from how many candidates it was chosen."""
 
     spec: Spec
-    looked_at: float
+    n_candidates: float
 
 
 Candidates: TypeAlias = Iterator[Candidate | int]
@@ -178,7 +178,7 @@ class Filter(Protocol):
         """lam0 from the noise as it sees it now, where that needs no living through the past
         again."""
 
-    def told(self, centre: float, spread: float) -> list[Finding]:
+    def findings(self, centre: float, spread: float) -> list[Finding]:
         """What it can say about the past and the present, oldest first, with rewards as they were
         paid."""
 

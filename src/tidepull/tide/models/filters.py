@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tidepull.tide.models.algebra import compiled, inlined, log_binary, log_kind, log_student
+from tidepull.tide.models.algebra import compiled, inlined, log_binary, log_student, log_two_point
 from tidepull.tide.models.boxed import BoxCache
 from tidepull.tide.models.family import Layout, Window
 from tidepull.tide.models.inverse import (
@@ -76,7 +76,7 @@ def likelihood(
         score = log_student(y - mean, known.noise[0], scale2)
     elif d > 1 and by_density:
         scale2 = known.noise[1] / known.noise[0] * (1 + leverage)
-        score = math.exp(log_kind(y, mean, known.noise[0], scale2))
+        score = math.exp(log_two_point(y, mean, known.noise[0], scale2))
     elif d > 1:
         score = math.exp(log_binary(y, 0.5 * (1 + mean), leverage))
     else:
@@ -136,7 +136,7 @@ class Blocks:
         """Number of blocks."""
         return 1 if self.layout.shared else self.layout.n_arms
 
-    def kept(self, copies: int) -> tuple[int, ...]:
+    def array_sizes(self) -> tuple[int, ...]:
         """How many numbers of vectors and matrices each of so many copies of a block needs: none
         without context."""
         return (self.dim, self.dim**2) if self.contextual else (0, 0)
@@ -157,7 +157,7 @@ class Blocks:
         own = self.contextual and not self.layout.shared
         return float(self.prior.ridge(np.array(noise), np.array(own)))
 
-    def drawn(
+    def sample(
         self,
         noise: FloatArray,
         prediction: tuple[FloatArray, FloatArray, FloatArray],
@@ -186,7 +186,7 @@ class ConjugateFilter:
 
     def __init__(self, blocks: Blocks, arrays: Any) -> None:
         self._blocks, self.arrays = blocks, arrays
-        self._learnt = tuple(name for name in arrays._fields if name not in self.fixed)
+        self._state_names = tuple(name for name in arrays._fields if name not in self.fixed)
         self._box = BoxCache()
 
     def refresh_ridge(self) -> None:
@@ -226,22 +226,22 @@ class ConjugateFilter:
         else:
             predict(known, places, X, means, leverages)
             errors = np.sqrt(leverages) * rng.standard_normal(len(X))
-        return blocks.drawn(known.noise, (means, errors, leverages), rng)
+        return blocks.sample(known.noise, (means, errors, leverages), rng)
 
     def snapshot(self) -> Snapshot:
         """All that it learnt."""
-        return {name: getattr(self.arrays, name).copy() for name in self._learnt}
+        return {name: getattr(self.arrays, name).copy() for name in self._state_names}
 
     def _restore(self, snapshot: Snapshot, places: dict[str, tuple[int, int]]) -> None:
         """Continue from a snapshot; `places` has the least and the largest value of arrays that
         kernels use as an index."""
-        require_fit(self._learnt, snapshot, self.arrays)
+        require_fit(self._state_names, snapshot, self.arrays)
         for name, (least, most) in places.items():
             if ((snapshot[name] < least) | (snapshot[name] > most)).any():
                 raise ValueError(f"a model with a hidden state that points nowhere in '{name}'")
         if not (snapshot["noise"] > 0).all():
             raise ValueError("the noise of a model with a hidden state must be positive")
-        for name in self._learnt:
+        for name in self._state_names:
             getattr(self.arrays, name)[...] = snapshot[name]
 
 

@@ -34,8 +34,8 @@ from tidepull.tide.models.algebra import (
     factor,
     inlined,
     log_binary,
-    log_kind,
     log_student,
+    log_two_point,
     whiten,
 )
 from tidepull.tide.models.boxed import PythonBox
@@ -270,7 +270,7 @@ def observe_one(
             chance = min(max(chance, 1 / (2 + n)), (1 + n) / (2 + n))
         score = math.log(chance) if y > 0 else math.log(1 - chance)
     elif bank.settings[BY_DENSITY] > 0.0:
-        score = log_kind(y, mean, bank.a[m], bank.b[m] / bank.a[m] * (1 + leverage))
+        score = log_two_point(y, mean, bank.a[m], bank.b[m] / bank.a[m] * (1 + leverage))
     else:
         score = log_binary(y, 0.5 * (1 + mean), leverage)
     h = bank.settings[MEMORY]

@@ -8,7 +8,7 @@
     seasons      the product of two of these, or the sum of two sines      1
 
 For rewards of 0 and 1 without context "nothing changes" is Beta-Bernoulli. Seasons are found by
-their evidence on the window of past rounds (`seek.py`).
+their evidence on the window of past rounds (`period_search.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from tidepull.tide.jobs import Job
-from tidepull.tide.models import seek
+from tidepull.tide.models import period_search
 from tidepull.tide.models.family import (
     Candidate,
     Candidates,
@@ -152,16 +152,16 @@ def _find_contextual_sines(search: Search) -> Candidates:
     are worth a try."""
     widest = fourier(3.0, contextual=True)
     moments = Moments(search.window, search.layout, search.ridge(widest))
-    n, proposed = moments.n, [period for period, _ in (yield from search.rhythms(3))]
+    n, proposed = moments.n, [period for period, _ in (yield from search.spectral_peaks(3))]
     proposed += [spec.periods[0] for spec in search.heaviest()]
     plain = yield from moments.plain()
-    worth = seek.worth_a_try(plain)
+    worth = period_search.worth_a_try(plain)
     evidence = yield from moments.sines(np.array(proposed))
     best = -math.inf
     for i in np.argsort(-evidence, kind="stable")[:2]:
-        if not seek.worth_climbing(evidence[i], plain):
+        if not period_search.worth_climbing(evidence[i], plain):
             break
-        period, reached = yield from seek.climb_sine(
+        period, reached = yield from period_search.climb_sine(
             proposed[i], float(evidence[i]), n, moments.sines
         )
         best = max(best, reached)
@@ -174,9 +174,11 @@ def _find_squares(search: Search) -> Candidates:
     if search.contextual:
         yield from _find_contextual_squares(search)
         return
-    looked_at = float(len(seek.squares(len(search.rounds.y))[0]))
-    for half, offset in (yield from seek.best_squares(search.rounds, search.layout.n_arms, 3)):
-        yield Candidate(square(half, offset), looked_at)
+    n_candidates = float(len(period_search.squares(len(search.rounds.y))[0]))
+    for half, offset in (
+        yield from period_search.best_squares(search.rounds, search.layout.n_arms, 3)
+    ):
+        yield Candidate(square(half, offset), n_candidates)
 
 
 def _find_contextual_squares(search: Search) -> Candidates:
@@ -185,19 +187,19 @@ def _find_contextual_squares(search: Search) -> Candidates:
     n, centre = len(window.t), float(window.t[len(window.t) // 2])
     moments = Moments(window, layout, search.ridge(square(2.0, contextual=True)))
     plain = yield from moments.plain()
-    worth = seek.worth_a_try(plain)
-    rhythms = yield from search.rhythms(seek.MOST_RHYTHMS)
-    proposed = [(0.5 * period, offset) for period, offset in rhythms]
+    worth = period_search.worth_a_try(plain)
+    spectral_peaks = yield from search.spectral_peaks(period_search.MOST_PEAKS)
+    proposed = [(0.5 * period, offset) for period, offset in spectral_peaks]
     proposed += [(spec.periods[0], spec.offsets[0]) for spec in search.heaviest()]
     halves, offsets = (np.array([wave[i] for wave in proposed]) for i in range(2))
     evidence = yield from moments.squares(halves, offsets)
     top = -math.inf
     for best in np.argsort(-evidence, kind="stable")[:2]:
         start, shift = proposed[best]
-        if not seek.worth_climbing(evidence[best], plain):
+        if not period_search.worth_climbing(evidence[best], plain):
             break
-        step = 1.0 if best >= len(rhythms) else None  # one of the pool was climbed before
-        half, offset = yield from seek.climb(start, shift, centre, moments.squares, step)
+        step = 1.0 if best >= len(spectral_peaks) else None  # one of the pool was climbed before
+        half, offset = yield from period_search.climb(start, shift, centre, moments.squares, step)
         reached = float((yield from moments.squares(np.array([half]), np.array([offset])))[0])
         top = max(top, reached)
         if not worth(reached, top):
@@ -223,8 +225,8 @@ def _find_second_season(search: Search) -> Candidates:
     first = heaviest._replace(discount=1.0)
     n, n_arms = len(search.window.t), search.layout.n_arms
     left = yield from _residuals(first, search.rounds, n_arms)
-    others = [fourier(period) for period in (yield from seek.best_sines(left, n_arms, 2))]
-    others += [square(*wave) for wave in (yield from seek.best_squares(left, n_arms, 2))]
+    others = [fourier(period) for period in (yield from period_search.best_sines(left, n_arms, 2))]
+    others += [square(*wave) for wave in (yield from period_search.best_squares(left, n_arms, 2))]
     for second in others:
         if first.family == second.family == "fourier":
             yield Candidate(seasons(first, second, added=True), 0.25 * n**2)
@@ -237,7 +239,7 @@ def _find_pairs_of_sines(search: Search) -> Candidates:
     pairs = [spec.periods for spec in search.heaviest() if SQUARE not in spec.shapes]
     for period in (yield from search.sines()):
         left = yield from _residuals(fourier(period), rounds, n_arms)
-        others = yield from seek.best_sines(left, n_arms, 1)
+        others = yield from period_search.best_sines(left, n_arms, 1)
         pairs += [(period, other) for other in others]
     climbed: list[tuple[float, float, float]] = []
     for pair in pairs:

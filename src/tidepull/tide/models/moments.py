@@ -29,7 +29,7 @@ class Moments:
         self.centre = float(window.t[self.n // 2])
         block = np.zeros(self.n, np.int64) if layout.shared else window.arm
         self._blocks = 1 if layout.shared else layout.n_arms
-        self._given = window.t, block, window.x, window.y, ridge
+        self._arguments = window.t, block, window.x, window.y, ridge
 
     def plain(self) -> Job[float]:
         """The evidence that nothing changes, the context decides."""
@@ -44,11 +44,13 @@ class Moments:
         return (yield from self._evidence(SQUARE, halves, offsets))
 
     def _evidence(self, shape: int, periods: FloatArray, offsets: FloatArray) -> Job[FloatArray]:
-        evidence, q = np.empty(len(periods)), self._given[2].shape[1]
+        evidence, q = np.empty(len(periods)), self._arguments[2].shape[1]
         d, n_groups = (3 * q if shape == SINE else q), self._blocks * (2 if shape == SQUARE else 1)
         products = self.n * d * d // 2 + min(n_groups, self.n) * d**3 // 6
         for i in range(len(periods)):
-            evidence[i] = _season_evidence(shape, periods[i], offsets[i], n_groups, d, *self._given)
+            evidence[i] = _season_evidence(
+                shape, periods[i], offsets[i], n_groups, d, *self._arguments
+            )
             yield products // _PRODUCTS_PER_STEP
         return evidence
 

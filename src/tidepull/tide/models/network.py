@@ -34,7 +34,7 @@ FAMILY = Family(
 )
 
 _EPOCHS, _FIRST_TRAINING = 16, 32
-_ALWAYS_AWAKE, _AWAKE, _LIGHT = 512, 128, 1e-4
+_ALWAYS_ACTIVE, _ACTIVE_ROUNDS, _LIGHT = 512, 128, 1e-4
 _UNITS, _LEARNING_RATE = (32, 32, 32), 0.01
 _MOST_ARMS = 64
 _LARGEST = 1e6
@@ -81,25 +81,27 @@ class NetworkModel:
         self._codes = np.eye(0 if self._shared else n_arms)
         self._without = Context()
         self._open: _Open | None = None
-        self._resting = False  # between a change of units or features and the head that fits them
-        self.dozing = False
+        self._head_is_stale = (
+            False  # between a change of units or features and the head that fits them
+        )
+        self.paused = False
         self.trainings = 0
         self.failures = 0
 
     @property
-    def awake(self) -> bool:
+    def active(self) -> bool:
         """Whether it has been trained and may be asked."""
-        return self.trainings > 0 and not self._resting and not self.dozing
+        return self.trainings > 0 and not self._head_is_stale and not self.paused
 
-    def look_around(self, count: int, weight: float) -> None:
+    def update_schedule(self, count: int, weight: float) -> None:
         """After so many rewards: doze while hardly anything is expected of it, but for a while at
         every power of two. Whoever dozes notes what happens, and reads and learns it at the
         training with which it wakes."""
         since = count - (1 << (count.bit_length() - 1))
-        dozing = count > _ALWAYS_AWAKE and weight < _LIGHT and since >= _AWAKE
-        if self.dozing and not dozing:
-            self._resting = True
-        self.dozing = dozing
+        paused = count > _ALWAYS_ACTIVE and weight < _LIGHT and since >= _ACTIVE_ROUNDS
+        if self.paused and not paused:
+            self._head_is_stale = True
+        self.paused = paused
 
     def begin(self, t: int, X: FloatArray) -> None:
         """Round t is to be decided; what comes from now on is not part of its input."""
@@ -108,7 +110,7 @@ class NetworkModel:
         self._encoder.open()
         self._open = _Open(t, X, 0)
 
-    def proposed(self, arm: int) -> None:
+    def set_arm(self, arm: int) -> None:
         """The arm that was chosen in the round that began last."""
         assert self._open is not None
         self._open = _Open(self._open.t, self._open.X, arm)
@@ -119,20 +121,20 @@ class NetworkModel:
         return self._head.draw(0, self._nothing, self._with_own(features, X), binary, rng)
 
     def observe(
-        self, t: int, arm: int, proposed: int, X: FloatArray, y: float, binary: bool
+        self, t: int, arm: int, chosen_arm: int, X: FloatArray, y: float, binary: bool
     ) -> float:
         """Log likelihood of the reward of round t (NaN while asleep, or when the round is
-        forgotten), which is then learnt. `proposed` is the arm that was chosen, `arm` the one that
+        forgotten), which is then learnt. `chosen_arm` is the arm that was chosen, `arm` the one that
         was played."""
         if self._open is not None and self._open.t == t:
             self._read(X, arm)
             self._open = None
         elif t < self._encoder.oldest:
             return math.nan
-        elif proposed != arm:
+        elif chosen_arm != arm:
             self._encoder.amend(t, self._context(X), arm)
         features = self._encoder.pay(t, min(max(y, -_LARGEST), _LARGEST))
-        if not self.awake:
+        if not self.active:
             return math.nan
         row = np.concatenate([features, X[arm] if self._shared else self._codes[arm]], dtype=float)
         score = np.empty(1)
@@ -146,7 +148,7 @@ class NetworkModel:
             return False
         interval = 32 << max(0, (count - 1).bit_length() - 11)
         return (
-            count % (interval if weight > _LIGHT or count <= _ALWAYS_AWAKE else 4 * interval) == 0
+            count % (interval if weight > _LIGHT or count <= _ALWAYS_ACTIVE else 4 * interval) == 0
         )
 
     def training(self, lessons: Lessons, binary: bool) -> Job[None]:
@@ -158,7 +160,7 @@ class NetworkModel:
             self.failures += 1
             return
         self.trainings += 1
-        self._resting = True
+        self._head_is_stale = True
         noise = float(self._head.arrays.a[0]), float(self._head.arrays.b[0])
         head = self._head.copy()
         if self.trainings > 1:
@@ -176,7 +178,7 @@ class NetworkModel:
             # it.
             head.arrays.a[0], head.arrays.b[0] = noise
         self._head.replace_with(head)
-        self._resting = False
+        self._head_is_stale = False
 
     def rescale(self, lessons: Lessons, unfinished: dict[int, FloatArray]) -> None:
         """Rewards and contexts have new units: put what is remembered into them, and rest until
@@ -192,7 +194,7 @@ class NetworkModel:
             if oldest <= t < self._encoder.rounds:
                 z[t - oldest] = x[1:]
         self._encoder.rewrite(np.clip(y, -_LARGEST, _LARGEST), z if self._z else None, read=False)
-        self._resting = True
+        self._head_is_stale = True
 
     def snapshot(self) -> Snapshot:
         """Encoder, head, counts, and the round that is not read yet."""
@@ -201,8 +203,8 @@ class NetworkModel:
             "head": self._head.snapshot(),
             "trainings": self.trainings,
             "failures": self.failures,
-            "resting": self._resting,
-            **({"dozing": True} if self.dozing else {}),
+            "head_is_stale": self._head_is_stale,
+            **({"paused": True} if self.paused else {}),
             "open": None
             if self._open is None
             else {**self._open._asdict(), "X": self._open.X.copy()},
@@ -213,14 +215,17 @@ class NetworkModel:
         self._encoder.restore(snapshot["encoder"])
         self._head.restore(snapshot["head"])
         self.trainings, self.failures = int(snapshot["trainings"]), int(snapshot["failures"])
-        self._resting, self.dozing = bool(snapshot["resting"]), bool(snapshot.get("dozing", False))
+        self._head_is_stale, self.paused = (
+            bool(snapshot["head_is_stale"]),
+            bool(snapshot.get("paused", False)),
+        )
         is_open = snapshot["open"]
         self._open = None
         if is_open is not None:
             self._open = _Open(int(is_open["t"]), np.array(is_open["X"]), int(is_open["arm"]))
 
     def _read(self, X: FloatArray, arm: int) -> None:
-        if self.dozing:
+        if self.paused:
             self._encoder.note(self._context(X), arm)
         else:
             self._encoder.decide(self._context(X), arm)

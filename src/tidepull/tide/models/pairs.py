@@ -63,11 +63,11 @@ def climb_pair(
 def _scan_pairs(
     pairs: FloatArray, t0: int, arm: IntArray, y: FloatArray, n_arms: int, evidence: FloatArray
 ) -> None:
-    n, told = y.shape[0], 0
+    n, n_rewards = y.shape[0], 0
     gram, eta = np.empty((n_arms, _FEATURES, _FEATURES)), np.empty((n_arms, _FEATURES))
     phi = np.ones(_FEATURES)
     for i in range(n):
-        told += arm[i] >= 0
+        n_rewards += arm[i] >= 0
     for p in range(pairs.shape[0]):
         gram[:], eta[:] = 0.0, 0.0
         one, two = 2 * math.pi * pairs[p, 0], 2 * math.pi * pairs[p, 1]
@@ -89,7 +89,7 @@ def _scan_pairs(
                 gain, log_det = _solve(gram[k], eta[k])
                 explained += gain
                 volume += log_det
-        evidence[p] = log_evidence(y, told, explained, volume)
+        evidence[p] = log_evidence(y, n_rewards, explained, volume)
 
 
 @unordered

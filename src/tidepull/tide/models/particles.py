@@ -31,7 +31,7 @@ from tidepull.tide.models.boxed import PythonBox
 from tidepull.tide.models.filters import learn, likelihood, predict_block
 from tidepull.types import FloatArray, IntArray
 
-NOBODY = -1
+NONE = -1
 STAY, NEWNESS, BY_DENSITY = range(3)
 """Places in `settings`: stay0, newness, and whether chances of 0 and 1 come from densities."""
 
@@ -81,7 +81,7 @@ def _leaves(ps: Particles, p: int, moves: int) -> float:
 
 
 @inlined
-def ways_on(ps: Particles, p: int, moves: int, chances: FloatArray) -> None:
+def transition_chances(ps: Particles, p: int, moves: int, chances: FloatArray) -> None:
     """Chances of every regime (the last one: a new one) after so many rounds."""
     i, count, most = ps.now[p], ps.known[p], ps.rounds.shape[1]
     leaves = _leaves(ps, p, moves)
@@ -141,7 +141,7 @@ def _copy(ps: Particles, p: int, q: int) -> None:
 
 
 @inlined
-def _go(ps: Particles, p: int, to: int, t: int, moves: int) -> None:
+def _move(ps: Particles, p: int, to: int, t: int, moves: int) -> None:
     """Particle p is in regime `to` from round t on."""
     i = ps.now[p]
     if to != i:
@@ -184,7 +184,7 @@ def _threshold(weights: FloatArray, most: int) -> float:
 
 
 @inlined
-def _kept(weights: FloatArray, most: int, u: float, chosen: IntArray) -> int:
+def _resample(weights: FloatArray, most: int, u: float, chosen: IntArray) -> int:
     """Which candidates live on (indices into `chosen`); their weights become right on average. How
     many."""
     c = _threshold(weights, most)
@@ -213,33 +213,33 @@ def _weigh(
     y: float,
     binary: bool,
     weights: FloatArray,
-    told: FloatArray,
+    scores: FloatArray,
     errors: FloatArray,
     chances: FloatArray,
     v: FloatArray,
 ) -> tuple[float, float]:
     """The weight of every candidate; log likelihood of the reward, and its squared error on
     average."""
-    ways = chances.shape[0]
+    n_proposals = chances.shape[0]
     top = 0.0 if binary else -np.inf
     for p in range(ps.weight.shape[0]):
-        for i in range(ways):
-            weights[p * ways + i] = 0.0
+        for i in range(n_proposals):
+            weights[p * n_proposals + i] = 0.0
         if ps.weight[p] <= 0.0:
             continue
-        ways_on(ps, p, moves, chances)
-        for i in range(ways):
+        transition_chances(ps, p, moves, chances)
+        for i in range(n_proposals):
             if chances[i] > 0.0:
-                c = p * ways + i
+                c = p * n_proposals + i
                 weights[c] = ps.weight[p] * chances[i]
-                told[c], errors[c] = _score(
-                    ps, p, i if i < ps.known[p] else NOBODY, k, x, y, binary, v
+                scores[c], errors[c] = _score(
+                    ps, p, i if i < ps.known[p] else NONE, k, x, y, binary, v
                 )
-                top = top if binary else max(top, told[c])
+                top = top if binary else max(top, scores[c])
     total, error = 0.0, 0.0
     for c in range(weights.shape[0]):
         if weights[c] > 0.0:
-            weights[c] *= told[c] if binary else math.exp(told[c] - top)
+            weights[c] *= scores[c] if binary else math.exp(scores[c] - top)
             total += weights[c]
             error += weights[c] * errors[c]
     return top + math.log(total), error / total
@@ -254,18 +254,18 @@ def observe_one(
     y: float,
     binary: bool,
     weights: FloatArray,
-    told: FloatArray,
+    scores: FloatArray,
     errors: FloatArray,
     chances: FloatArray,
     chosen: IntArray,
-    heirs: IntArray,
+    n_offspring: IntArray,
     v: FloatArray,
 ) -> float:
     """Log likelihood of the reward of round t before the stories go on and learn it; NaN when none
     reaches back to it."""
     most, regimes = ps.weight.shape[0], ps.rounds.shape[1]
-    ways = regimes + 1
-    if ps.latest[0] == NOBODY:
+    n_proposals = regimes + 1
+    if ps.latest[0] == NONE:
         ps.latest[0], ps.weight[0], ps.now[0], ps.since[0], ps.known[0] = t, 1.0, 0, t, 1
         ps.rounds[0, 0], ps.visits[0, 0], ps.moves[0, 0, 0] = 0.0, 1.0, 0.0
         for b in range(ps.n.shape[2]):
@@ -280,9 +280,9 @@ def observe_one(
             return score
     else:
         ps.latest[0] = t
-        score, error = _weigh(ps, moves, k, x, y, binary, weights, told, errors, chances, v)
-        count = _kept(weights, most, _uniform(ps.seed[0], t), chosen)
-        _succeed(ps, t, moves, weights, ways, chosen, count, heirs)
+        score, error = _weigh(ps, moves, k, x, y, binary, weights, scores, errors, chances, v)
+        count = _resample(weights, most, _uniform(ps.seed[0], t), chosen)
+        _replace_particles(ps, t, moves, weights, n_proposals, chosen, count, n_offspring)
         for p in range(most):
             if ps.weight[p] > 0.0:
                 _learn(ps, p, k, x, y, v)
@@ -306,55 +306,55 @@ def _learn_late(
 ) -> tuple[float, float]:
     """A reward of an earlier round (or the very first): nobody moves, and who began later
     sleeps."""
-    top, awake = 0.0 if binary else -np.inf, 0.0
+    top, active = 0.0 if binary else -np.inf, 0.0
     for p in range(ps.weight.shape[0]):
         if ps.weight[p] > 0.0 and ps.since[p] <= t:
             weights[p], errors[p] = _score(ps, p, ps.now[p], k, x, y, binary, v)
             top = top if binary else max(top, weights[p])
-            awake += ps.weight[p]
-    if awake == 0.0:
+            active += ps.weight[p]
+    if active == 0.0:
         return math.nan, 0.0
-    told, error = 0.0, 0.0
+    total, error = 0.0, 0.0
     for p in range(ps.weight.shape[0]):
         if ps.weight[p] > 0.0 and ps.since[p] <= t:
             weights[p] = weights[p] if binary else math.exp(weights[p] - top)
-            told += ps.weight[p] * weights[p]
+            total += ps.weight[p] * weights[p]
             error += ps.weight[p] * weights[p] * errors[p]
     for p in range(ps.weight.shape[0]):
         if ps.weight[p] > 0.0 and ps.since[p] <= t:
-            ps.weight[p] *= weights[p] * awake / told
+            ps.weight[p] *= weights[p] * active / total
             _learn(ps, p, k, x, y, v)
-    return top + math.log(told / awake), error / told
+    return top + math.log(total / active), error / total
 
 
 @inlined
-def _succeed(
+def _replace_particles(
     ps: Particles,
     t: int,
     moves: int,
     weights: FloatArray,
-    ways: int,
+    n_proposals: int,
     chosen: IntArray,
     count: int,
-    heirs: IntArray,
+    n_offspring: IntArray,
 ) -> None:
     """The chosen candidates take the places of the particles: a particle's first heir its own,
     others free ones."""
     most = ps.weight.shape[0]
     for p in range(most):
-        heirs[p] = 0
+        n_offspring[p] = 0
     total = 0.0
     for c in range(count):
-        heirs[chosen[c] // ways] += 1
+        n_offspring[chosen[c] // n_proposals] += 1
         total += weights[chosen[c]]
     for p in range(most):
-        if heirs[p] == 0:
+        if n_offspring[p] == 0:
             ps.weight[p] = 0.0
     free = 0
     for c in range(count):
-        p = chosen[c] // ways
-        heirs[p] -= 1
-        if heirs[p] > 0:  # the last heir has its parent's own place
+        p = chosen[c] // n_proposals
+        n_offspring[p] -= 1
+        if n_offspring[p] > 0:  # the last heir has its parent's own place
             while ps.weight[free] > 0.0:
                 free += 1
             _copy(ps, p, free)
@@ -362,22 +362,26 @@ def _succeed(
         else:
             q = p
         ps.weight[q] = weights[chosen[c]] / total
-        _go(ps, q, chosen[c] % ways, t, moves)
+        _move(ps, q, chosen[c] % n_proposals, t, moves)
 
 
 @compiled
 def observe(ps: Particles, t: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
     """One finished round."""
-    most, ways = ps.weight.shape[0], ps.rounds.shape[1] + 1
-    weights, told, errors = np.empty(most * ways), np.empty(most * ways), np.empty(most * ways)
-    chances = np.empty(ways)
-    chosen, heirs, v = (
-        np.empty(most * ways, np.int64),
+    most, n_proposals = ps.weight.shape[0], ps.rounds.shape[1] + 1
+    weights, scores, errors = (
+        np.empty(most * n_proposals),
+        np.empty(most * n_proposals),
+        np.empty(most * n_proposals),
+    )
+    chances = np.empty(n_proposals)
+    chosen, n_offspring, v = (
+        np.empty(most * n_proposals, np.int64),
         np.empty(most, np.int64),
         np.empty(x.shape[0]),
     )
     score: float = observe_one(
-        ps, t, k, x, y, binary, weights, told, errors, chances, chosen, heirs, v
+        ps, t, k, x, y, binary, weights, scores, errors, chances, chosen, n_offspring, v
     )
     return score
 
@@ -400,17 +404,21 @@ def replay(
     likelihoods: FloatArray,
 ) -> None:
     """Many finished rounds, one after the other; their log likelihoods."""
-    most, ways = ps.weight.shape[0], ps.rounds.shape[1] + 1
-    weights, told, errors = np.empty(most * ways), np.empty(most * ways), np.empty(most * ways)
-    chances = np.empty(ways)
-    chosen, heirs, v = (
-        np.empty(most * ways, np.int64),
+    most, n_proposals = ps.weight.shape[0], ps.rounds.shape[1] + 1
+    weights, scores, errors = (
+        np.empty(most * n_proposals),
+        np.empty(most * n_proposals),
+        np.empty(most * n_proposals),
+    )
+    chances = np.empty(n_proposals)
+    chosen, n_offspring, v = (
+        np.empty(most * n_proposals, np.int64),
         np.empty(most, np.int64),
         np.empty(x.shape[1]),
     )
     for i in range(len(t)):
         likelihoods[i] = observe_one(
-            ps, t[i], blocks[i], x[i], y[i], binary, weights, told, errors, chances, chosen, heirs, v
+            ps, t[i], blocks[i], x[i], y[i], binary, weights, scores, errors, chances, chosen, n_offspring, v
         )  # fmt: skip
 
 
@@ -419,19 +427,19 @@ def pick(ps: Particles, t: int, u: float) -> tuple[int, int]:
     """A story by its weight and the regime of round t in it; the regime is -1 where it is a new
     one."""
     chances = np.empty(ps.rounds.shape[1] + 1)
-    story = 0
+    particle = 0
     for p in range(ps.weight.shape[0]):
         if ps.weight[p] > 0.0:
-            story = p
+            particle = p
             if u < ps.weight[p]:
                 u /= ps.weight[p]
                 break
             u -= ps.weight[p]
-    if ps.latest[0] == NOBODY:
-        return 0, NOBODY
-    ways_on(ps, story, max(t - ps.latest[0], 0), chances)
-    for i in range(ps.known[story]):
+    if ps.latest[0] == NONE:
+        return 0, NONE
+    transition_chances(ps, particle, max(t - ps.latest[0], 0), chances)
+    for i in range(ps.known[particle]):
         if u < chances[i]:
-            return story, i
+            return particle, i
         u -= chances[i]
-    return story, NOBODY
+    return particle, NONE

@@ -16,7 +16,7 @@ from tidepull.tide.models import particles
 from tidepull.tide.models.family import Family, Filter, Finding, Layout, Window
 from tidepull.tide.models.filters import Blocks, ConjugateFilter
 from tidepull.tide.models.noise import NoisePrior
-from tidepull.tide.models.particles import NOBODY, Particles
+from tidepull.tide.models.particles import NONE, Particles
 from tidepull.types import FloatArray, Snapshot
 
 _PARTICLES, _REGIMES = 40, 6
@@ -64,8 +64,8 @@ class RegimeFilter(ConjugateFilter):
     def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
         """One draw of every arm's expected reward in round t: a story, the regime in it, the
         weights."""
-        story, regime = particles.pick(self.arrays, t, rng.random())
-        places = np.array([(story, regime, arm) for arm in range(len(X))])
+        particle, regime = particles.pick(self.arrays, t, rng.random())
+        places = np.array([(particle, regime, arm) for arm in range(len(X))])
         return self._draw(places, X, binary, rng)
 
     def reset_copy(self, units: float | None) -> Filter:
@@ -74,18 +74,18 @@ class RegimeFilter(ConjugateFilter):
         made._adopt_ridge(self, units)
         return made
 
-    def told(self, centre: float, spread: float) -> list[Finding]:
+    def findings(self, centre: float, spread: float) -> list[Finding]:
         """The present regime in the heaviest story: which of how many, how often seen, how long it
         stays, who comes next, and the mean rewards of arms in each. Regimes of less than a fiftieth
         of the rounds are not counted."""
-        ps, story = self.arrays, int(np.argmax(self.arrays.weight))
-        if ps.latest[0] == NOBODY:
+        ps, particle = self.arrays, int(np.argmax(self.arrays.weight))
+        if ps.latest[0] == NONE:
             return []
-        now, count = int(ps.now[story]), int(ps.known[story])
-        rounds, visits = ps.rounds[story, :count], ps.visits[story, :count]
+        now, count = int(ps.now[particle]), int(ps.known[particle])
+        rounds, visits = ps.rounds[particle, :count], ps.visits[particle, :count]
         counted = [i for i in range(count) if i == now or rounds[i] >= _SELDOM * rounds.sum()]
         place, seen = counted.index(now), int(visits[now])
-        so_far = float(ps.latest[0] - ps.since[story] + 1)
+        so_far = float(ps.latest[0] - ps.since[particle] + 1)
         stay = so_far if seen == 1 else (rounds[now] - so_far) / (seen - 1)
         chance = float(ps.weight[(ps.now == now) & (ps.known == count)].sum())
         which = (
@@ -94,8 +94,8 @@ class RegimeFilter(ConjugateFilter):
             else "the only regime so far"
         )
         words = f"{which} ({chance:.0%}), seen {seen} time{'s' * (seen != 1)}, typical stay {stay:,.0f} rounds"
-        moves = ps.moves[story][np.ix_(counted, counted)]
-        n, s = ps.n[story, counted], ps.s[story, counted]
+        moves = ps.moves[particle][np.ix_(counted, counted)]
+        n, s = ps.n[particle, counted], ps.s[particle, counted]
         levels = np.where(n > 0, centre + spread * s / np.maximum(n, 1), np.nan)
         facts = {
             "regime": place + 1,
@@ -103,7 +103,7 @@ class RegimeFilter(ConjugateFilter):
             "chance": round(chance, 4),
             "seen": seen,
             "stay": round(float(stay), 1),
-            "since": int(ps.since[story]),
+            "since": int(ps.since[particle]),
             "followed_by": moves.astype(int).tolist(),
             "means": [[None if np.isnan(v) else round(float(v), 4) for v in row] for row in levels],
         }
@@ -122,9 +122,9 @@ def _empty(blocks: Blocks, seed: int) -> Particles:
         else (_PARTICLES, _REGIMES)
     )
     shape = (most, regimes, blocks.count)
-    vec, mat = blocks.kept(most)
+    vec, mat = blocks.array_sizes()
     return Particles(
-        latest=np.full(1, NOBODY),
+        latest=np.full(1, NONE),
         weight=np.zeros(most),
         now=np.zeros(most, np.int64),
         since=np.zeros(most, np.int64),
@@ -143,14 +143,14 @@ def _empty(blocks: Blocks, seed: int) -> Particles:
 
 
 def _filters(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
-    return [] if layout.mixed else _made(layout, prior, seed)
+    return [] if layout.mixed else _build(layout, prior, seed)
 
 
 def _gated(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
-    return _made(layout, prior, seed) if layout.mixed else []
+    return _build(layout, prior, seed) if layout.mixed else []
 
 
-def _made(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
+def _build(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
     # With narrow draws a regime in which no arm pays would never ask after those that once paid
     # nothing in it.
     blocks = Blocks(layout, layout.context_dim > 1, replace(prior, min_scale_plain=1.0))

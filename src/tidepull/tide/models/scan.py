@@ -49,10 +49,10 @@ def _scan_sines(
     n_arms: int,
     evidence: FloatArray,
 ) -> None:
-    n, told = y.shape[0], 0
+    n, n_rewards = y.shape[0], 0
     sums = np.empty((n_arms, 9))
     for i in range(n):
-        told += arm[i] >= 0
+        n_rewards += arm[i] >= 0
     for f in range(frequencies.shape[0]):
         sums[:] = 0.0
         turn = 2 * math.pi * frequencies[f]
@@ -76,7 +76,7 @@ def _scan_sines(
             gain, log_det = solve3(sums[k])
             explained += gain
             volume += log_det
-        evidence[f] = log_evidence(y, told, explained, volume)
+        evidence[f] = log_evidence(y, n_rewards, explained, volume)
 
 
 @unordered
@@ -103,10 +103,10 @@ def _scan_squares(
     n_arms: int,
     evidence: FloatArray,
 ) -> None:
-    n, told = y.shape[0], 0
+    n, n_rewards = y.shape[0], 0
     sums = np.empty((2 * n_arms, 2))
     for i in range(n):
-        told += arm[i] >= 0
+        n_rewards += arm[i] >= 0
     for f in range(halves.shape[0]):
         sums[:] = 0.0
         phase = math.floor((t0 + offsets[f]) / halves[f])
@@ -123,15 +123,15 @@ def _scan_squares(
         for k in range(2 * n_arms):
             explained += sums[k, 1] ** 2 / (sums[k, 0] + RIDGE)
             volume += math.log((sums[k, 0] + RIDGE) / RIDGE)
-        evidence[f] = log_evidence(y, told, explained, volume)
+        evidence[f] = log_evidence(y, n_rewards, explained, volume)
 
 
 @unordered
-def log_evidence(y: FloatArray, told: int, explained: float, volume: float) -> float:
-    """log p(y) but for a constant; `told` rewards are known."""
+def log_evidence(y: FloatArray, n_rewards: int, explained: float, volume: float) -> float:
+    """log p(y) but for a constant; `n_rewards` rewards are known."""
     total = 0.0
     for i in range(y.shape[0]):
         total += float(y[i]) * float(y[i])
     b = B0 + 0.5 * max(total - explained, 0.0)
-    evidence: float = -(A0 + 0.5 * told) * math.log(b) - 0.5 * volume
+    evidence: float = -(A0 + 0.5 * n_rewards) * math.log(b) - 0.5 * volume
     return evidence

@@ -40,9 +40,9 @@ def sine_spectrum(rounds: Rounds, oversampling: int) -> Job[tuple[FloatArray, Fl
         sums = np.fft.rfft(np.where(mine, rounds.y, 0.0), n=size, axis=1)
         _add_arms(counts, sums, size, first, explained, volume)
         yield spent
-    told = int((rounds.arm >= 0).sum())
+    n_rewards = int((rounds.arm >= 0).sum())
     evidence = np.empty(len(explained))
-    _combine(rounds.y, told, explained, volume, evidence)
+    _combine(rounds.y, n_rewards, explained, volume, evidence)
     return np.arange(first, first + len(evidence)) / size, evidence
 
 
@@ -77,10 +77,10 @@ def _add_arms(
 
 @unordered
 def _combine(
-    y: FloatArray, told: int, explained: FloatArray, volume: FloatArray, evidence: FloatArray
+    y: FloatArray, n_rewards: int, explained: FloatArray, volume: FloatArray, evidence: FloatArray
 ) -> None:
     for i in range(evidence.shape[0]):
-        evidence[i] = log_evidence(y, told, explained[i], volume[i])
+        evidence[i] = log_evidence(y, n_rewards, explained[i], volume[i])
 
 
 def square_table(halves: FloatArray, offsets: FloatArray, rounds: Rounds) -> Job[FloatArray]:
@@ -92,13 +92,13 @@ def square_table(halves: FloatArray, offsets: FloatArray, rounds: Rounds) -> Job
         np.cumsum(mine, axis=0, out=counts[1:, start:stop])
         np.cumsum(np.where(mine, rounds.y[:, None], 0.0), axis=0, out=sums[1:, start:stop])
         yield spent
-    evidence, told = np.empty(len(halves)), int((rounds.arm >= 0).sum())
+    evidence, n_rewards = np.empty(len(halves)), int((rounds.arm >= 0).sum())
     total = float(rounds.y @ rounds.y)
     each = 200 + len(played) * (10 + int(n / max(float(np.median(halves)), 1.0)))
     for start, stop, spent in ranges(len(halves), each):
         part = slice(start, stop)
         _add_phases(
-            halves[part], offsets[part], rounds.t0, counts, sums, told, total, evidence[part]
+            halves[part], offsets[part], rounds.t0, counts, sums, n_rewards, total, evidence[part]
         )
         yield spent
     return evidence
@@ -111,7 +111,7 @@ def _add_phases(
     t0: int,
     counts: FloatArray,
     sums: FloatArray,
-    told: int,
+    n_rewards: int,
     total: float,
     evidence: FloatArray,
 ) -> None:
@@ -136,7 +136,7 @@ def _add_phases(
             explained += paid[k] ** 2 / (rounds[k] + RIDGE) + left**2 / (other + RIDGE)
             volume += math.log((rounds[k] + RIDGE) * (other + RIDGE) / (RIDGE * RIDGE))
         b = B0 + 0.5 * max(total - explained, 0.0)
-        evidence[f] = -(A0 + 0.5 * told) * math.log(b) - 0.5 * volume
+        evidence[f] = -(A0 + 0.5 * n_rewards) * math.log(b) - 0.5 * volume
 
 
 @unordered

@@ -265,7 +265,7 @@ class StructuralModels(Stateful):
         self._a, self._b = np.full(count, NOISE_A), np.full(count, NOISE_B)
         # coefficients of each model
         self.present: IntArray = np.count_nonzero(self.variances > 0, axis=1)
-        self._now, self._told = np.ones(count), np.empty((3, count))
+        self._now, self._terms = np.ones(count), np.empty((3, count))
         self.n_blocks, self.dim = n_blocks, blocks.dim
         self.alone = np.full(count, n_blocks)
 
@@ -309,16 +309,16 @@ class StructuralModels(Stateful):
         elif elapsed < 0.0:
             ago = self._rho**-elapsed
         zero, one = (0.0, 0.0) if binary is None else binary
-        told = self._told
+        terms = self._terms
         learn_reward(
             self._mean, self._cov, self._v, self._places, self._sizes, block, x, decay, ago, y, zero,
-            one, (one - zero) ** 2, self._a, self._b, told,
+            one, (one - zero) ** 2, self._a, self._b, terms,
         )  # fmt: skip
         if binary is not None:
-            return np.asarray(np.log(told[0]))
-        a = float(told[0, 0])
-        tails = (a + 0.5) * np.log1p(told[2])
-        scores: FloatArray = _log_gamma_ratio(a) - 0.5 * np.log(told[1]) - tails
+            return np.asarray(np.log(terms[0]))
+        a = float(terms[0, 0])
+        tails = (a + 0.5) * np.log1p(terms[2])
+        scores: FloatArray = _log_gamma_ratio(a) - 0.5 * np.log(terms[1]) - tails
         return scores
 
     def _meet(self, block: int) -> None:

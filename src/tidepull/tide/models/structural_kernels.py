@@ -53,7 +53,7 @@ def _dot(a: FloatArray, b: FloatArray) -> float:
 def _learn_in_numpy(
     mean: FloatArray, cov: FloatArray, v: FloatArray, places: IntArray, sizes: IntArray,
     block: int, x: FloatArray, decay: FloatArray, ago: FloatArray, y: float, zero: float,
-    one: float, square: float, a: FloatArray, b: FloatArray, told: FloatArray,
+    one: float, square: float, a: FloatArray, b: FloatArray, terms: FloatArray,
 ) -> None:  # fmt: skip
     start, corner = 0, 0
     for m, d in enumerate(sizes.tolist()):
@@ -77,12 +77,12 @@ def _learn_in_numpy(
             chance = (y - error - zero) / (one - zero)
             chance = min(max(chance, _LEAST_CHANCE), 1 - _LEAST_CHANCE)
             noise = chance * (1 - chance) * square
-            told[0, m] = chance if y == one else 1 - chance
+            terms[0, m] = chance if y == one else 1 - chance
         else:
             noise = b[m] / a[m]
             scale = q + noise
-            told[0, m], told[1, m] = a[m], TWO_PI * a[m] * scale
-            told[2, m] = error * error / (2 * a[m] * scale)
+            terms[0, m], terms[1, m] = a[m], TWO_PI * a[m] * scale
+            terms[2, m] = error * error / (2 * a[m] * scale)
             squared = min(error * error, _LARGEST_SQUARE * scale)
             a[m] = NOISE_MEMORY * a[m] + _KEPT_A + 0.5
             b[m] = NOISE_MEMORY * b[m] + _KEPT_B + 0.5 * squared * noise / scale
@@ -95,7 +95,7 @@ def _learn_in_numpy(
 def learn_reward(
     mean: FloatArray, cov: FloatArray, v: FloatArray, places: IntArray, sizes: IntArray,
     block: int, x: FloatArray, decay: FloatArray, ago: FloatArray, y: float, zero: float,
-    one: float, square: float, a: FloatArray, b: FloatArray, told: FloatArray,
+    one: float, square: float, a: FloatArray, b: FloatArray, terms: FloatArray,
 ) -> None:  # fmt: skip
     """A step of the filter of every model, as `structural.py` has it: what is to come, R; its
     features and its error; the reward is learnt.
@@ -104,7 +104,7 @@ def learn_reward(
     `places` in x. `decay` is f of the time that has passed since the block's latest reward, `ago` of
     the time from this one to that, if it was decided earlier: an Ornstein-Uhlenbeck process is the
     same backwards in time. `zero` and `one` are the values of the rewards 0 and 1, `square` their
-    squared distance (0: any reward). `told` gets what likelihoods are made of: the chance of the
+    squared distance (0: any reward). `terms` gets what likelihoods are made of: the chance of the
     reward, or (a, 2 pi a (q + s2), e^2 / (2 a (q + s2)))."""
     most, end = sizes.max(), x[x.shape[0] - 1]
     all_gains, all_rows = np.empty(most), np.empty(most)
@@ -135,12 +135,12 @@ def learn_reward(
             chance = (y - error - zero) / (one - zero)
             chance = min(max(chance, _LEAST_CHANCE), 1 - _LEAST_CHANCE)
             noise = chance * (1 - chance) * square
-            told[0, m] = chance if y == one else 1 - chance
+            terms[0, m] = chance if y == one else 1 - chance
         else:
             noise = b[m] / a[m]
             scale = q + noise
-            told[0, m], told[1, m] = a[m], TWO_PI * a[m] * scale
-            told[2, m] = error * error / (2 * a[m] * scale)
+            terms[0, m], terms[1, m] = a[m], TWO_PI * a[m] * scale
+            terms[2, m] = error * error / (2 * a[m] * scale)
             squared = min(error * error, _LARGEST_SQUARE * scale)
             a[m] = NOISE_MEMORY * a[m] + _KEPT_A + 0.5
             b[m] = NOISE_MEMORY * b[m] + _KEPT_B + 0.5 * squared * noise / scale

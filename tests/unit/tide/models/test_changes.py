@@ -13,7 +13,7 @@ from scipy.stats import t as student
 
 from tidepull.tide.jobs import finish
 from tidepull.tide.models import changes, filters
-from tidepull.tide.models.changes import ARM_HAZARDS, HAZARDS, RunFilter
+from tidepull.tide.models.changes import ARM_HAZARDS, HAZARDS, RunLengthFilter
 from tidepull.tide.models.family import Layout, Window
 from tidepull.tide.models.filters import NOISE, RIDGE, Blocks
 from tidepull.types import FloatArray, IntArray
@@ -28,8 +28,8 @@ def filter_of(
     together: bool = True,
     contextual: bool = False,
     shared: bool = False,
-) -> RunFilter:
-    return RunFilter(Blocks(Layout(n_arms, dim, shared), contextual), together)
+) -> RunLengthFilter:
+    return RunLengthFilter(Blocks(Layout(n_arms, dim, shared), contextual), together)
 
 
 def segment_likelihood(y: FloatArray, arm: IntArray) -> float:
@@ -64,7 +64,7 @@ def some_past(n: int, n_arms: int, seed: int = 0) -> tuple[IntArray, FloatArray,
 
 
 def scores_of(
-    made: RunFilter, t: IntArray, y: FloatArray, arm: IntArray, binary: bool = True
+    made: RunLengthFilter, t: IntArray, y: FloatArray, arm: IntArray, binary: bool = True
 ) -> FloatArray:
     return np.array(
         [
@@ -238,7 +238,7 @@ def test_changes_are_dated_and_say_which_arm_moved() -> None:
     arm = t % 2
     y = np.where(rng.random(1500) < np.where(arm == 0, level, 0.5), 1.0, -1.0)
     scores_of(made, t, y, arm)
-    first, second = made.told(0.5, 0.5)
+    first, second = made.findings(0.5, 0.5)
     assert abs(first.facts["round"] - 500) <= 10
     assert abs(second.facts["round"] - 1000) <= 10
     assert first.facts["chance"] > 0.8
@@ -272,10 +272,10 @@ def test_false_alarm_is_taken_back() -> None:
     believed = set()
     for t in range(900):
         made.observe(t, 0, PLAIN, float(y[t]), True)
-        believed.add(len(made.told(0.5, 0.5)))
+        believed.add(len(made.findings(0.5, 0.5)))
     assert 1 in believed or 2 in believed
     assert [
-        change.facts["round"] for change in made.told(0.5, 0.5) if change.facts["round"] < 290
+        change.facts["round"] for change in made.findings(0.5, 0.5) if change.facts["round"] < 290
     ] == []
 
 
@@ -312,7 +312,7 @@ def test_living_through_a_window_equals_round_by_round_and_snapshots_lose_nothin
     broken["weight"] = broken["weight"][..., :-1]
     with pytest.raises(ValueError, match="weight"):
         three.restore(broken)
-    for name, value in (("lead", 100), ("dates", 17), ("noise", np.nan), ("noise", -1.0)):
+    for name, value in (("lead", 100), ("n_changes", 17), ("noise", np.nan), ("noise", -1.0)):
         broken = one.snapshot()
         broken[name][...] = value
         with pytest.raises(ValueError, match=name):
@@ -332,7 +332,7 @@ def test_ridge_follows_the_noise_in_new_units() -> None:
         False,
     )
     noise = float(made.arrays.noise[1] / made.arrays.noise[0])
-    assert isinstance(anew := made.reset_copy(0.5), RunFilter)
+    assert isinstance(anew := made.reset_copy(0.5), RunLengthFilter)
     assert anew.arrays.noise[RIDGE] == pytest.approx(0.25 * noise)
     made.refresh_ridge()
     assert made.arrays.noise[RIDGE] == pytest.approx(noise)

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from tidepull.tide.jobs import finish
-from tidepull.tide.models import centres
+from tidepull.tide.models import gaussian_classes
 from tidepull.tide.models.calibration import BINS, KEPT, recalibrate
 from tidepull.tide.models.classes import ClassFilter
 from tidepull.tide.models.families import FAMILIES
@@ -116,12 +116,12 @@ def test_classes_say_what_dense_gaussians_say_of_every_reward(late: bool) -> Non
         for t, arm, x, y in zip(window.t, window.arm, window.x, window.y, strict=True)
     ]
     np.testing.assert_allclose(scores_of(made, window), wanted, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(made.centres.weight, dense.weight, rtol=1e-8)
-    np.testing.assert_allclose(made.centres.pays, [dense.right, dense.wrong], rtol=1e-8)
+    np.testing.assert_allclose(made.arrays.weight, dense.weight, rtol=1e-8)
+    np.testing.assert_allclose(made.arrays.payoffs, [dense.right, dense.wrong], rtol=1e-8)
     now = int(window.t.max()) + 7
     shown = np.empty(K)
-    held, nothing = made._box(made.centres), np.zeros(K)
-    centres.predict(held, now, window.x[3, 1:].copy(), 0.0, nothing, nothing, shown)
+    held, nothing = made._box(made.arrays), np.zeros(K)
+    gaussian_classes.predict(held, now, window.x[3, 1:].copy(), 0.0, nothing, nothing, shown)
     expected = np.einsum("rg,rgk->k", dense.weight, dense.chances(window.x[3, 1:], now))
     np.testing.assert_allclose(shown, expected, rtol=1e-7)
 
@@ -131,21 +131,21 @@ def test_draw_of_centres_equals_moving_each_by_the_drawn_errors() -> None:
     drawn."""
     window, made = past(80), ClassFilter(K, D)
     scores_of(made, window)
-    known, rho, width = made.centres, SHARES[1], 0.7
+    known, rho, width = made.arrays, SHARES[1], 0.7
     known.weight[...] = 0.0
     known.weight[1, 0] = 1.0
     z = known.white @ (window.x[5, 1:] - known.origin)
-    v = 1 / ((1 - rho) / rho + known.number)
+    v = 1 / ((1 - rho) / rho + known.n_rows)
     errors = np.random.default_rng(2).normal(size=(K, D))
     way = z - v[:, None] * known.white_sums
     way /= np.linalg.norm(way, axis=1, keepdims=True)
     along = (errors * way).sum(1)
     shown = np.empty(K)
     held, across = made._box(known), (errors**2).sum(1) - along**2
-    centres.predict(held, 80, window.x[5, 1:].copy(), width, along, across, shown)
+    gaussian_classes.predict(held, 80, window.x[5, 1:].copy(), width, along, across, shown)
     moved = v[:, None] * known.white_sums + width * np.sqrt((1 - rho) * v)[:, None] * errors
     log_like = -0.5 * ((z - moved) ** 2).sum(1) / ((1 - rho) * (1 + v)) - 0.5 * D * np.log1p(v)
-    joint = (0.2 / K + known.often[0]) * np.exp(log_like - log_like.max())
+    joint = (0.2 / K + known.frequency[0]) * np.exp(log_like - log_like.max())
     np.testing.assert_allclose(shown, joint / joint.sum(), rtol=1e-9)
 
 
@@ -166,7 +166,7 @@ def test_failure_speaks_for_arms_that_were_never_tried() -> None:
     shown = made.draw(60, np.tile(row, (3, 1)), True, rng)
     assert int(np.argmax(shown)) == 2
     assert shown[2] > 0.5
-    pays = made.centres.pays
+    pays = made.arrays.payoffs
     sure, luck = pays[:, 0] / pays.sum(axis=1)
     # Chances add up to 1, and are told as expected rewards from -1 to 1.
     assert (0.5 * (shown + 1)).sum() == pytest.approx(3 * luck + (sure - luck))
@@ -203,7 +203,7 @@ def test_absurd_row_leaves_everything_finite() -> None:
     scores_of(made, window)
     score = made.observe(60, 1, np.array([1.0, 1e300, -1e300, 0.0]), 1.0, True)
     assert math.isfinite(score)
-    assert np.abs(made.centres.sums).max() < 1e7
+    assert np.abs(made.arrays.sums).max() < 1e7
     for value in made.snapshot().values():
         assert np.isfinite(value).all()
     shown = made.draw(61, np.tile([1.0, 1e300, 0.0, 1.0], (K, 1)), True, np.random.default_rng(0))
@@ -232,10 +232,10 @@ def test_classes_continue_from_a_snapshot_and_refuse_what_does_not_fit() -> None
     for name, wrong in (
         ("mean", np.zeros(D + 1)),
         ("sums", np.full((K, D), np.nan)),
-        ("often", np.full((3, K), -1.0)),
-        ("number", np.full(K, -1.0)),
+        ("frequency", np.full((3, K), -1.0)),
+        ("n_rows", np.full(K, -1.0)),
         ("rows", np.array([-1.0, 0.0])),
-        ("pays", np.zeros((2, 2))),
+        ("payoffs", np.zeros((2, 2))),
         ("weight", np.zeros((3, 3))),
         ("weight", np.full((3, 3), 1.0)),
         ("white", np.full((D, D), 1e300)),
@@ -251,12 +251,12 @@ def test_classes_continue_from_a_snapshot_and_refuse_what_does_not_fit() -> None
 def test_classes_tell_how_many_arms_have_been_right_and_what_counts() -> None:
     made = ClassFilter(K, D)
     scores_of(made, past(200))
-    (told,) = made.told(0.5, 0.5)
+    (told,) = made.findings(0.5, 0.5)
     assert told.words.startswith("4 of 4 arms have been right, a right arm pays in ")
     assert told.facts["found"] == 4
     assert 0.6 < told.facts["sure"] < 1
-    made.centres.weight[...] = [[0, 0, 1.0]] * 3
-    assert made.told(0.5, 0.5)[0].words.endswith(", how often in the last 5 rounds counts")
+    made.arrays.weight[...] = [[0, 0, 1.0]] * 3
+    assert made.findings(0.5, 0.5)[0].words.endswith(", how often in the last 5 rounds counts")
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_stories_are_kept_with_the_right_weight_on_average(monkeypatch: pytest.M
 
 def weights_kept(weights: FloatArray, most: int, u: float) -> FloatArray:
     made, chosen = weights.copy(), np.empty(len(weights), np.int64)
-    count = particles._kept(made, most, u, chosen)
+    count = particles._resample(made, most, u, chosen)
     kept = np.zeros(len(weights))
     kept[chosen[:count]] = made[chosen[:count]]
     return kept
@@ -168,7 +168,7 @@ def test_regimes_are_counted_recognised_and_described() -> None:
     t, arm, y, ruled = returning(0)
     made = filter_of(3)
     play(made, t, arm, y)
-    (told,) = made.told(0.5, 0.5)
+    (told,) = made.findings(0.5, 0.5)
     facts = told.facts
     assert (facts["regime"], facts["of"], facts["seen"]) == (int(ruled[-1]) + 1, 3, 5)
     assert facts["stay"] == pytest.approx(200, abs=8)

@@ -119,7 +119,7 @@ def test_hidden_states_draw_as_those_that_forget() -> None:
         Blocks(Layout(N_ARMS, 1, False), False, NoisePrior(min_scale_plain=k)) for k in (0.5, 1.0)
     )
     drawn = [
-        b.drawn(b.noise(), (np.zeros(3), errors, leverages), np.random.default_rng(3))
+        b.sample(b.noise(), (np.zeros(3), errors, leverages), np.random.default_rng(3))
         for b in (narrow, wide)
     ]
     np.testing.assert_allclose(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tidepull.tide.jobs import finish
-from tidepull.tide.models import seek
+from tidepull.tide.models import period_search
 from tidepull.tide.models.family import Layout, Rounds, Window
 from tidepull.tide.models.moments import Moments
 from tidepull.tide.models.scan import sine_evidence, square_evidence
@@ -26,14 +26,14 @@ def given(t0: int, seed: int, n: int = 25) -> Rounds:
     return Rounds(t0, arm, y)
 
 
-def dense(Phi: FloatArray, block: IntArray, y: FloatArray, told: int) -> float:
+def dense(Phi: FloatArray, block: IntArray, y: FloatArray, n_rewards: int) -> float:
     explained, volume, d = 0.0, 0.0, Phi.shape[1]
     for b in np.unique(block):
         rows, target = Phi[block == b], y[block == b]
         lam = 0.1 * np.eye(d) + rows.T @ rows
         explained += float((rows.T @ target) @ np.linalg.solve(lam, rows.T @ target))
         volume += float(np.linalg.slogdet(lam)[1]) - d * math.log(0.1)
-    return -(1 + told / 2) * math.log(0.1 + 0.5 * (float(y @ y) - explained)) - 0.5 * volume
+    return -(1 + n_rewards / 2) * math.log(0.1 + 0.5 * (float(y @ y) - explained)) - 0.5 * volume
 
 
 def phases(t: IntArray, half: float, offset: float) -> IntArray:
@@ -91,7 +91,9 @@ def test_evidence_is_finite_where_a_season_explains_everything() -> None:
 def test_spectrum_has_the_evidence_of_every_sine(t0: int, n: int) -> None:
     rounds = given(t0, 3, n)
     frequencies, evidence = finish(sine_spectrum(rounds, 3))
-    np.testing.assert_allclose(frequencies[:-1], seek.frequencies(n)[: len(frequencies) - 1])
+    np.testing.assert_allclose(
+        frequencies[:-1], period_search.frequencies(n)[: len(frequencies) - 1]
+    )
     np.testing.assert_allclose(evidence, sine_evidence(frequencies, rounds, N_ARMS))
 
 
@@ -100,7 +102,7 @@ def test_table_has_the_evidence_of_every_square_wave(t0: int) -> None:
     rounds = given(t0, 4, 60)
     halves, offsets = (
         np.append(a, b)
-        for a, b in zip(seek.squares(60), ([2.5, 0.6, 90], [1.5, 0.2, 7]), strict=True)
+        for a, b in zip(period_search.squares(60), ([2.5, 0.6, 90], [1.5, 0.2, 7]), strict=True)
     )
     np.testing.assert_allclose(
         finish(square_table(halves, offsets, rounds)),
@@ -114,7 +116,7 @@ def test_evidence_that_nothing_changes_is_that_of_the_rounds_whose_reward_came()
     expected = dense(
         np.ones((int(told.sum()), 1)), rounds.arm[told], rounds.y[told], int(told.sum())
     )
-    assert seek.plain_evidence(rounds) == pytest.approx(expected)
+    assert period_search.plain_evidence(rounds) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("shared", [False, True])

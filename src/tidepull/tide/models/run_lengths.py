@@ -11,8 +11,8 @@ and all w of one hazard are divided by their sum. That is exact, but for two thi
 runs are kept, and the lightest makes room; and the noise (a, b) is one for all runs, its errors
 shared out by the runs' weights.
 
-A *chain* has its own runs: there is one for all arms together, or one for each arm. A reward that
-comes late, after that of a later round of its chain, belongs to runs that had begun by its round.
+A *series* has its own runs: there is one for all arms together, or one for each arm. A reward that
+comes late, after that of a later round of its series, belongs to runs that had begun by its round.
 Those learn it and are weighed by it; to runs that began later it says nothing, and they are taken
 to have predicted it as the others did.
 """
@@ -29,11 +29,11 @@ from tidepull.tide.models.boxed import PythonBox
 from tidepull.tide.models.filters import learn, likelihood, predict_block
 from tidepull.types import FloatArray, IntArray
 
-NOBODY = -1
+NONE = -1
 
 
-class Runs(NamedTuple):
-    """Every array of the runs: chain c, hazard g, run r, block k (an arm, or all that share
+class RunLengths(NamedTuple):
+    """Every array of the runs: series c, hazard g, run r, block k (an arm, or all that share
     weights)."""
 
     latest: IntArray  # (c) the latest round taken in, or -1
@@ -50,17 +50,19 @@ class Runs(NamedTuple):
     mat: FloatArray  # (c, r, k, d * d)
     noise: FloatArray  # (a, b, a0, b0, what is kept of them in a round, lam0)
     lead: IntArray  # (c) the heaviest run, or -1
-    sure: FloatArray  # (c) how likely it is that something changed about when it began, or since
-    before_sure: FloatArray  # (c, r) the same when a run began
-    dated: IntArray  # (c, i) rounds of the latest changes that were believed in, oldest first
+    # (c) how likely it is that something changed about when it began, or since
+    recent_chance: FloatArray
+    before_chance: FloatArray  # (c, r) the same when a run began
+    # (c, i) rounds of the latest changes that were believed in, oldest first
+    change_round: IntArray
     chance: FloatArray  # (c, i) ... how likely each was when the next one came to be believed in
-    dated_n: FloatArray  # (c, i, k) ... and the rewards between it and the one before it
-    dated_s: FloatArray
-    dates: IntArray  # (c) how many there are
+    change_n: FloatArray  # (c, i, k) ... and the rewards between it and the one before it
+    change_s: FloatArray
+    n_changes: IntArray  # (c) how many there are
 
 
 @inlined
-def _weight_of(runs: Runs, c: int, r: int) -> float:
+def _weight_of(runs: RunLengths, c: int, r: int) -> float:
     total = 0.0
     for g in range(runs.hazards.shape[0]):
         total += runs.belief[g] * runs.weight[c, g, r]
@@ -68,11 +70,11 @@ def _weight_of(runs: Runs, c: int, r: int) -> float:
 
 
 @inlined
-def _place(runs: Runs, c: int) -> int:
+def _free_place(runs: RunLengths, c: int) -> int:
     """A free place; the lightest run leaves when there is none."""
     least, found = np.inf, 0
     for r in range(runs.start.shape[1]):
-        if runs.start[c, r] == NOBODY:
+        if runs.start[c, r] == NONE:
             return r
         weight = _weight_of(runs, c, r)
         if weight < least:
@@ -88,17 +90,17 @@ def _place(runs: Runs, c: int) -> int:
 
 
 @inlined
-def _begin(runs: Runs, c: int, t: int, moves: int) -> None:
+def _begin(runs: RunLengths, c: int, t: int, moves: int) -> None:
     """A run that begins in round t, for all changes since the last round taken in."""
-    elder = runs.lead[c]
-    new = _place(runs, c)
+    previous = runs.lead[c]
+    new = _free_place(runs, c)
     runs.start[c, new] = t
-    runs.parent[c, new] = runs.start[c, elder]
-    runs.before_sure[c, new] = runs.sure[c]
+    runs.parent[c, new] = runs.start[c, previous]
+    runs.before_chance[c, new] = runs.recent_chance[c]
     for k in range(runs.n.shape[2]):
         runs.before_n[c, new, k], runs.before_s[c, new, k] = (
-            runs.n[c, elder, k],
-            runs.s[c, elder, k],
+            runs.n[c, previous, k],
+            runs.s[c, previous, k],
         )
         runs.n[c, new, k], runs.s[c, new, k] = 0.0, 0.0
     for g in range(runs.hazards.shape[0]):
@@ -109,21 +111,21 @@ def _begin(runs: Runs, c: int, t: int, moves: int) -> None:
 
 
 @inlined
-def _weigh(runs: Runs, c: int, t: int, scores: FloatArray, top: float) -> float:
+def _weigh(runs: RunLengths, c: int, t: int, scores: FloatArray, top: float) -> float:
     """Bayes' rule for runs and hazards from the runs' log likelihoods, `top` the largest of
     them."""
     total = 0.0
     for g in range(runs.hazards.shape[0]):
-        awake, told = 0.0, 0.0
+        active, average = 0.0, 0.0
         for r in range(runs.start.shape[1]):
-            if runs.start[c, r] != NOBODY and runs.start[c, r] <= t:
-                awake += runs.weight[c, g, r]
-                told += runs.weight[c, g, r] * scores[r]
-        told = max(told, 1e-300) / max(awake, 1e-300)
+            if runs.start[c, r] != NONE and runs.start[c, r] <= t:
+                active += runs.weight[c, g, r]
+                average += runs.weight[c, g, r] * scores[r]
+        average = max(average, 1e-300) / max(active, 1e-300)
         for r in range(runs.start.shape[1]):
-            if runs.start[c, r] != NOBODY and runs.start[c, r] <= t:
-                runs.weight[c, g, r] *= scores[r] / told
-        runs.belief[g] *= told
+            if runs.start[c, r] != NONE and runs.start[c, r] <= t:
+                runs.weight[c, g, r] *= scores[r] / average
+        runs.belief[g] *= average
         total += runs.belief[g]
     for g in range(runs.hazards.shape[0]):
         runs.belief[g] = max(runs.belief[g] / total, 1e-100)
@@ -132,7 +134,7 @@ def _weigh(runs: Runs, c: int, t: int, scores: FloatArray, top: float) -> float:
 
 @inlined
 def observe_one(
-    runs: Runs,
+    runs: RunLengths,
     t: int,
     c: int,
     k: int,
@@ -143,41 +145,43 @@ def observe_one(
     errors: FloatArray,
     v: FloatArray,
 ) -> float:
-    """Log likelihood of the reward of round t before the runs of chain c learn it; NaN when none of
+    """Log likelihood of the reward of round t before the runs of series c learn it; NaN when none of
     them had begun."""
     d = x.shape[0]
-    if runs.latest[c] == NOBODY:
-        runs.start[c, 0], runs.parent[c, 0], runs.latest[c], runs.lead[c] = t, NOBODY, t, 0
+    if runs.latest[c] == NONE:
+        runs.start[c, 0], runs.parent[c, 0], runs.latest[c], runs.lead[c] = t, NONE, t, 0
         for g in range(runs.hazards.shape[0]):
             runs.weight[c, g, 0] = 1.0
     elif t > runs.latest[c]:
         _begin(runs, c, t, t - runs.latest[c])
         runs.latest[c] = t
-    top, awake = 0.0 if binary else -np.inf, False
+    top, active = 0.0 if binary else -np.inf, False
     for r in range(runs.start.shape[1]):
-        if runs.start[c, r] != NOBODY and runs.start[c, r] <= t:
+        if runs.start[c, r] != NONE and runs.start[c, r] <= t:
             mean, leverage = predict_block(runs, c, r, k, x, v)
             scores[r] = likelihood(runs, c, r, k, y, binary, False, mean, leverage, d)
             errors[r] = (y - mean) * (y - mean) / (1 + leverage)
-            top, awake = top if binary else max(top, scores[r]), True
+            top, active = top if binary else max(top, scores[r]), True
             learn(runs, c, r, k, y, mean, leverage, v)
-    if not awake:
+    if not active:
         return math.nan
     if not binary:
         for r in range(runs.start.shape[1]):
-            if runs.start[c, r] != NOBODY and runs.start[c, r] <= t:
+            if runs.start[c, r] != NONE and runs.start[c, r] <= t:
                 scores[r] = math.exp(scores[r] - top)
     score: float = _weigh(runs, c, t, scores, top)
-    _settle(runs, c, t, errors, scores)
+    _update_noise_and_lead(runs, c, t, errors, scores)
     return score
 
 
 @inlined
-def _settle(runs: Runs, c: int, t: int, errors: FloatArray, weights: FloatArray) -> None:
+def _update_noise_and_lead(
+    runs: RunLengths, c: int, t: int, errors: FloatArray, weights: FloatArray
+) -> None:
     """The noise learns, and who leads now is known."""
     error, total, best, lead = 0.0, 0.0, -1.0, 0
     for r in range(runs.start.shape[1]):
-        if runs.start[c, r] != NOBODY:
+        if runs.start[c, r] != NONE:
             weight = _weight_of(runs, c, r)
             weights[r] = weight
             if weight > best:
@@ -189,42 +193,45 @@ def _settle(runs: Runs, c: int, t: int, errors: FloatArray, weights: FloatArray)
     runs.noise[0] = kept * a + (1 - kept) * a0 + 0.5
     runs.noise[1] = kept * b + (1 - kept) * b0 + 0.5 * error / max(total, 1e-300)
     within = nearness(t - runs.start[c, lead])
-    runs.sure[c] = 0.0
+    runs.recent_chance[c] = 0.0
     for r in range(runs.start.shape[1]):
-        if runs.start[c, r] != NOBODY and runs.start[c, r] >= runs.start[c, lead] - within:
-            runs.sure[c] += weights[r]
+        if runs.start[c, r] != NONE and runs.start[c, r] >= runs.start[c, lead] - within:
+            runs.recent_chance[c] += weights[r]
     if lead != runs.lead[c]:
         runs.lead[c] = lead
-        _date(runs, c, lead)
+        _record_change(runs, c, lead)
 
 
 @inlined
-def _date(runs: Runs, c: int, r: int) -> None:
+def _record_change(runs: RunLengths, c: int, r: int) -> None:
     """Run r leads: it is believed now that there was a change when it began, and before that those
     of its parent."""
-    start, parent, most = runs.start[c, r], runs.parent[c, r], runs.dated.shape[1]
-    i = runs.dates[c]
-    while i > 0 and runs.dated[c, i - 1] > parent + nearness(start - parent):
+    start, parent, most = runs.start[c, r], runs.parent[c, r], runs.change_round.shape[1]
+    i = runs.n_changes[c]
+    while i > 0 and runs.change_round[c, i - 1] > parent + nearness(start - parent):
         i -= 1
-    if parent == NOBODY:
-        runs.dates[c] = 0
+    if parent == NONE:
+        runs.n_changes[c] = 0
         return
     if i > 0:
-        runs.chance[c, i - 1] = runs.before_sure[c, r]
+        runs.chance[c, i - 1] = runs.before_chance[c, r]
     if i == most:
         for j in range(most - 1):
-            runs.dated[c, j], runs.chance[c, j] = runs.dated[c, j + 1], runs.chance[c, j + 1]
+            runs.change_round[c, j], runs.chance[c, j] = (
+                runs.change_round[c, j + 1],
+                runs.chance[c, j + 1],
+            )
             for k in range(runs.n.shape[2]):
-                runs.dated_n[c, j, k] = runs.dated_n[c, j + 1, k]
-                runs.dated_s[c, j, k] = runs.dated_s[c, j + 1, k]
+                runs.change_n[c, j, k] = runs.change_n[c, j + 1, k]
+                runs.change_s[c, j, k] = runs.change_s[c, j + 1, k]
         i -= 1
-    runs.dated[c, i], runs.chance[c, i] = start, 0.0
+    runs.change_round[c, i], runs.chance[c, i] = start, 0.0
     for k in range(runs.n.shape[2]):
-        runs.dated_n[c, i, k], runs.dated_s[c, i, k] = (
+        runs.change_n[c, i, k], runs.change_s[c, i, k] = (
             runs.before_n[c, r, k],
             runs.before_s[c, r, k],
         )
-    runs.dates[c] = i + 1
+    runs.n_changes[c] = i + 1
 
 
 @inlined
@@ -235,7 +242,9 @@ def nearness(length: int) -> int:
 
 
 @compiled
-def observe(runs: Runs, t: int, c: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
+def observe(
+    runs: RunLengths, t: int, c: int, k: int, x: FloatArray, y: float, binary: bool
+) -> float:
     """One finished round."""
     most = runs.start.shape[1]
     scores, errors, v = np.empty(most), np.empty(most), np.empty(x.shape[0])
@@ -254,9 +263,9 @@ def observe_boxed(
 
 @compiled
 def replay(
-    runs: Runs,
+    runs: RunLengths,
     t: IntArray,
-    chains: IntArray,
+    series: IntArray,
     blocks: IntArray,
     x: FloatArray,
     y: FloatArray,
@@ -268,21 +277,21 @@ def replay(
     scores, errors, v = np.empty(most), np.empty(most), np.empty(x.shape[1])
     for i in range(len(t)):
         likelihoods[i] = observe_one(
-            runs, t[i], chains[i], blocks[i], x[i], y[i], binary, scores, errors, v
+            runs, t[i], series[i], blocks[i], x[i], y[i], binary, scores, errors, v
         )  # fmt: skip
 
 
 @compiled
-def pick(runs: Runs, t: int, curiosity: float, uniform: FloatArray, picked: IntArray) -> None:
-    """A run for every chain in round t by its weight, all under one hazard; -1: one that begins
+def pick(runs: RunLengths, t: int, curiosity: float, uniform: FloatArray, picked: IntArray) -> None:
+    """A run for every series in round t by its weight, all under one hazard; -1: one that begins
     now."""
     g, left = 0, uniform[0]
     while g < runs.hazards.shape[0] - 1 and left >= runs.belief[g]:
         left -= runs.belief[g]
         g += 1
     for c in range(runs.latest.shape[0]):
-        picked[c] = NOBODY
-        if runs.latest[c] == NOBODY:
+        picked[c] = NONE
+        if runs.latest[c] == NONE:
             continue
         rest = float(max(t - runs.latest[c], 0))
         stays = 1 - curiosity * (1 - math.pow(1 - runs.hazards[g], rest))

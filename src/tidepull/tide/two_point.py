@@ -21,7 +21,7 @@ _PURE, _TIGHT, _NOISE = 0.9, 1 / 3, 0.3
 """The share of the variance between the kinds when they are first taken for two; how far rewards
 may lie from their kinds later (root mean square, in spreads); the share of the variance within a
 kind that may be explained."""
-_FEWEST, LATELY, OFTEN = 16, 256, 64
+_FEWEST, CHECK_WINDOW, CHECK_INTERVAL = 16, 256, 64
 """Rewards that can tell; those among which what is paid within a kind is looked at; and those that
 say, each time that so many have come, whether known kinds stay."""
 _ARMS, _FEATURES, _OF_A_FEATURE = 4, 32, 4
@@ -36,15 +36,19 @@ _SMALLEST = 1e-6
 """Of half the distance between the kinds, beside the size of rewards."""
 
 
-def still_two(rewards: FloatArray, centre: float, spread: float) -> bool:
+def is_still_two_point(rewards: FloatArray, centre: float, spread: float) -> bool:
     """Whether no reward lies far from known kinds, at centre - spread and centre + spread, and the
     latest lie close.
 
-    >>> still_two(np.array([0.9, 1.1, 1.0]), 0.5, 0.5), still_two(np.array([0.9, 0.6, 0.7]), 0.5, 0.5)
-    (True, False)
+    >>> is_still_two_point(np.array([0.9, 1.1, 1.0]), 0.5, 0.5)
+    True
+    >>> is_still_two_point(np.array([0.9, 0.6, 0.7]), 0.5, 0.5)
+    False
     """
     away = np.abs(rewards - centre) - spread
-    return bool(np.sqrt(np.mean(away[-OFTEN:] ** 2)) <= _TIGHT * spread and away.max() <= spread)
+    return bool(
+        np.sqrt(np.mean(away[-CHECK_INTERVAL:] ** 2)) <= _TIGHT * spread and away.max() <= spread
+    )
 
 
 def fit_two_clusters(rewards: FloatArray, threshold: float) -> tuple[float, float] | None:
@@ -71,7 +75,7 @@ def fit_two_clusters(rewards: FloatArray, threshold: float) -> tuple[float, floa
 def explained_within(rewards: FloatArray, arms: IntArray, x: FloatArray, centre: float) -> bool:
     """Whether something explains what was paid lately within the more frequent kind: which arm it
     was, the context of one of the arms that were played most, or a rhythm."""
-    rewards, arms, x = rewards[-LATELY:], arms[-LATELY:], x[-LATELY:]
+    rewards, arms, x = rewards[-CHECK_WINDOW:], arms[-CHECK_WINDOW:], x[-CHECK_WINDOW:]
     high = rewards > centre
     mine = high if 2 * int(high.sum()) >= len(high) else ~high
     y, arms, x = rewards[mine], arms[mine], x[mine, 1:]
@@ -135,4 +139,4 @@ def f_test(fitted: int, free: int, ratio: float) -> float:
 def _swings(y: FloatArray) -> bool:
     """Whether one frequency explains enough; of few rewards some frequency always does."""
     power = np.abs(np.fft.rfft(y - y.mean())[1:]) ** 2
-    return len(y) >= 2 * OFTEN and bool(power.max() > _NOISE * power.sum())
+    return len(y) >= 2 * CHECK_INTERVAL and bool(power.max() > _NOISE * power.sum())

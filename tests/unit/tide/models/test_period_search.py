@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidepull.tide.jobs import finish
-from tidepull.tide.models import seek
+from tidepull.tide.models import period_search
 from tidepull.tide.models.family import Rounds
 from tidepull.tide.models.scan import sine_evidence, square_evidence
 from tidepull.types import FloatArray, IntArray
@@ -56,7 +56,7 @@ def test_a_real_period_is_found_to_within_one_per_cent(period: float) -> None:
         rng, t, arm = play(n, seed)
         phase = rng.uniform(0, 2 * np.pi, N_ARMS)
         y = np.sin(2 * np.pi * t / period + phase[arm]) + rng.normal(size=n)
-        best = finish(seek.best_sines(Rounds(0, arm, y), N_ARMS, 1))[0]
+        best = finish(period_search.best_sines(Rounds(0, arm, y), N_ARMS, 1))[0]
         assert best == pytest.approx(period, rel=0.01)
 
 
@@ -67,7 +67,9 @@ def test_two_phases_are_found_with_their_offset(half: int, offset: int) -> None:
         regimes = np.stack([np.linspace(-1, 1, N_ARMS), np.linspace(1, -1, N_ARMS)])
         phase = (t + offset) // half % 2
         y = regimes[phase, arm] + 0.5 * rng.normal(size=600)
-        found_half, found_offset = finish(seek.best_squares(Rounds(0, arm, y), N_ARMS, 1))[0]
+        found_half, found_offset = finish(period_search.best_squares(Rounds(0, arm, y), N_ARMS, 1))[
+            0
+        ]
         found = np.floor((t + found_offset) / found_half).astype(int) % 2
         agreement = np.mean(found == phase)
         assert max(agreement, 1 - agreement) > 0.97
@@ -81,7 +83,7 @@ def test_rhythm_of_weights_is_seen_through_contexts(half: int, offset: int, dim:
     w, x = rng.normal(size=dim), rng.normal(size=(len(t), dim))
     phase = (t + offset) // half % 2
     y = np.where(phase == 0, 1, -1) * (x @ w) + 0.1 * rng.normal(size=len(t))
-    period, found_offset = finish(seek.spectral(y[:, None] * x, 100, 1))[0]
+    period, found_offset = finish(period_search.spectral(y[:, None] * x, 100, 1))[0]
     assert period == pytest.approx(2 * half, rel=0.03)
     found = np.floor((t + found_offset) / (0.5 * period)).astype(int) % 2
     agreement = np.mean(found == phase)

@@ -10,7 +10,7 @@ white (mean 0, covariance I), the share rho of it lies between classes and 1 - r
 
     P(c | x) ~ P(c) p(x | c),   P(c) ~ 1 / (5 K) + sum of gamma^age P(c_i | x_i, r_i) over rounds i
 
-An arm pays with the chance `sure` if it is right, and `luck` if it is not; both are learnt from
+An arm pays with the chance `p_right` if it is right, and `p_wrong` if it is not; both are learnt from
 counts. A reward tells P(c | x, r): after a success nearly all of it is the chosen arm's, after a
 failure it is shared by all others, so that what was looked for in vain under known arms speaks for
 those that were never tried.
@@ -37,7 +37,7 @@ from tidepull.types import FloatArray, IntArray
 
 _FEW = 0.2
 """Rounds for which it counts, in a memory, that every class is as likely as any other."""
-_BACK = 0.01
+_ALPHA = 0.01
 _GROWTH = 1.05
 """White coordinates are looked for again whenever there are so many times as many rows."""
 _FLAT = 1e-3
@@ -52,7 +52,7 @@ RIGHT, WRONG = range(2)
 PAID, NOT = range(2)
 
 
-class Centres(NamedTuple):
+class GaussianClasses(NamedTuple):
     """Every array: class k, number i of what is seen, share r, memory g."""
 
     latest: IntArray  # (1) the latest round taken in, or -1
@@ -61,37 +61,37 @@ class Centres(NamedTuple):
     scatter: FloatArray  # (i, i) squares about it
     white: FloatArray  # (i, i) lower triangle: z = white (x - origin)
     origin: FloatArray  # (i)
-    number: FloatArray  # (k) rows of the class that succeeded
+    n_rows: FloatArray  # (k) rows of the class that succeeded
     sums: FloatArray  # (k, i) ... and their sum
     white_sums: FloatArray  # (k, i) the same in white coordinates
-    often: FloatArray  # (g, k) fading numbers of rounds of a class
+    frequency: FloatArray  # (g, k) fading numbers of rounds of a class
     weight: FloatArray  # (r, g)
     bins: FloatArray  # what came of predictions (`calibration.recalibrate`)
     odds: FloatArray  # (1)
-    pays: FloatArray  # (2, 2) of right and wrong arms, how many were paid and not
-    shares: FloatArray  # (r) rho
-    memories: FloatArray  # (g) gamma
+    payoffs: FloatArray  # (2, 2) of right and wrong arms, how many were paid and not
+    between_shares: FloatArray  # (r) rho
+    decays: FloatArray  # (g) gamma
     z: FloatArray  # (i) room to work: a row in white coordinates,
     factor: FloatArray  # (i, i) of the covariance,
     # (4, k) of every class how likely it is, its product with z, its length, its share,
-    each: FloatArray
+    work: FloatArray
     chances: FloatArray  # (r, g, k) and P(c | x)
 
 
 @inlined
-def _look_again(known: Centres) -> None:
+def _fit_whitening(classes: GaussianClasses) -> None:
     """White coordinates: the inverse factor of the covariance, drawn to a ball as if by i rows."""
-    mean, scatter, white, n = known.mean, known.scatter, known.white, known.rows[0]
+    mean, scatter, white, n = classes.mean, classes.scatter, classes.white, classes.rows[0]
     d = len(mean)
     for i in range(d):
-        known.origin[i] = mean[i]
+        classes.origin[i] = mean[i]
     if n < 2:  # nothing is known of how rows differ
         return
     total = 0.0
     for i in range(d):
         total += scatter[i, i]
     ball = max(total / (n * d), _SMALLEST)
-    L = known.factor
+    L = classes.factor
     for i in range(d):
         for j in range(i + 1):
             value = scatter[i, j] / (n + d)
@@ -107,52 +107,52 @@ def _look_again(known: Centres) -> None:
             for k in range(j, i):
                 value -= L[i, k] * white[k, j]
             white[i, j] = value / L[i, i]
-    for k in range(len(known.number)):
+    for k in range(len(classes.n_rows)):
         for i in range(d):
             value = 0.0
             for j in range(i + 1):
-                value += white[i, j] * (known.sums[k, j] - known.number[k] * mean[j])
-            known.white_sums[k, i] = value
+                value += white[i, j] * (classes.sums[k, j] - classes.n_rows[k] * mean[j])
+            classes.white_sums[k, i] = value
 
 
 @inlined
-def _near(value: float) -> float:
+def _clipped(value: float) -> float:
     return min(max(value, -_FARTHEST), _FARTHEST)
 
 
 @inlined
-def _whitened(known: Centres, x: FloatArray) -> None:
-    z = known.z
+def _whitened(classes: GaussianClasses, x: FloatArray) -> None:
+    z = classes.z
     for i in range(len(z)):
         value = 0.0
         for j in range(i + 1):
-            value += known.white[i, j] * (_near(x[j]) - known.origin[j])
+            value += classes.white[i, j] * (_clipped(x[j]) - classes.origin[j])
         z[i] = value
 
 
 @inlined
 def _chances(
-    known: Centres, ahead: int, width: float, along: FloatArray, across: FloatArray
+    classes: GaussianClasses, ahead: int, width: float, along: FloatArray, across: FloatArray
 ) -> None:
     """P(c | x) for every share, memory and class, `ahead` rounds after the latest. A draw of the
     centres has `width` times the posterior's standard deviation: of each, how far it lies `along`
     the way to x (a normal number), and the squares of all that lies `across`."""
-    K, d, z, chances = len(known.number), len(known.z), known.z, known.chances
+    K, d, z, chances = len(classes.n_rows), len(classes.z), classes.z, classes.chances
     squares = 0.0
     for i in range(d):
         squares += z[i] * z[i]
-    likely, products, lengths = known.each[0], known.each[1], known.each[2]
+    likely, products, lengths = classes.work[0], classes.work[1], classes.work[2]
     for k in range(K):
         product, length = 0.0, 0.0
         for i in range(d):
-            product += z[i] * known.white_sums[k, i]
-            length += known.white_sums[k, i] * known.white_sums[k, i]
+            product += z[i] * classes.white_sums[k, i]
+            length += classes.white_sums[k, i] * classes.white_sums[k, i]
         products[k], lengths[k] = product, length
-    for r in range(len(known.shares)):
-        rho = known.shares[r]
+    for r in range(len(classes.between_shares)):
+        rho = classes.between_shares[r]
         top = -np.inf
         for k in range(K):
-            v = 1 / ((1 - rho) / rho + known.number[k])
+            v = 1 / ((1 - rho) / rho + classes.n_rows[k])
             # |z - v s|^2 / (1 - rho)
             far = max(squares - 2 * v * products[k] + v * v * lengths[k], 0.0) / (1 - rho)
             if width > 0:
@@ -163,69 +163,79 @@ def _chances(
             top = max(top, likely[k])
         for k in range(K):
             likely[k] = math.exp(likely[k] - top)
-        for g in range(len(known.memories)):
-            fade, total = math.pow(known.memories[g], float(ahead)), 0.0
+        for g in range(len(classes.decays)):
+            fade, total = math.pow(classes.decays[g], float(ahead)), 0.0
             for k in range(K):
-                chances[r, g, k] = (_FEW / K + fade * known.often[g, k]) * likely[k]
+                chances[r, g, k] = (_FEW / K + fade * classes.frequency[g, k]) * likely[k]
                 total += chances[r, g, k]
             for k in range(K):
                 chances[r, g, k] /= total
 
 
 @inlined
-def _learn(known: Centres, t: int, arm: int, x: FloatArray, y: float) -> float:
-    K, d, n, z, chances = len(known.number), len(x), known.rows[0] + 1, known.z, known.chances
-    known.rows[0] = n
+def _learn(classes: GaussianClasses, t: int, arm: int, x: FloatArray, y: float) -> float:
+    K, d, n, z, chances = (
+        len(classes.n_rows),
+        len(x),
+        classes.rows[0] + 1,
+        classes.z,
+        classes.chances,
+    )
+    classes.rows[0] = n
     for i in range(d):
-        z[i] = _near(x[i]) - known.mean[i]
-        known.mean[i] += z[i] / n
+        z[i] = _clipped(x[i]) - classes.mean[i]
+        classes.mean[i] += z[i] / n
     for i in range(d):
         for j in range(i + 1):
-            known.scatter[i, j] += z[i] * (_near(x[j]) - known.mean[j])
-    if n >= known.rows[1]:
-        _look_again(known)
-        known.rows[1] = math.floor(_GROWTH * n) + 1
-    _whitened(known, x)
-    ahead = max(t - known.latest[0], 0) if known.latest[0] >= 0 else 0
-    _chances(known, ahead, 0.0, z, z)
+            classes.scatter[i, j] += z[i] * (_clipped(x[j]) - classes.mean[j])
+    if n >= classes.rows[1]:
+        _fit_whitening(classes)
+        classes.rows[1] = math.floor(_GROWTH * n) + 1
+    _whitened(classes, x)
+    ahead = max(t - classes.latest[0], 0) if classes.latest[0] >= 0 else 0
+    _chances(classes, ahead, 0.0, z, z)
     # A reward that comes after that of a later round counts as much as its own round does now.
-    age = max(known.latest[0] - t, 0)
-    known.latest[0] = max(known.latest[0], t)
+    age = max(classes.latest[0] - t, 0)
+    classes.latest[0] = max(classes.latest[0], t)
     paid = PAID if y > 0 else NOT
-    sure = known.pays[RIGHT, paid] / (known.pays[RIGHT, PAID] + known.pays[RIGHT, NOT])
-    luck = known.pays[WRONG, paid] / (known.pays[WRONG, PAID] + known.pays[WRONG, NOT])
-    shared, said = known.each[3], 0.0
+    p_right = classes.payoffs[RIGHT, paid] / (
+        classes.payoffs[RIGHT, PAID] + classes.payoffs[RIGHT, NOT]
+    )
+    p_wrong = classes.payoffs[WRONG, paid] / (
+        classes.payoffs[WRONG, PAID] + classes.payoffs[WRONG, NOT]
+    )
+    shared, likelihood = classes.work[3], 0.0
     for k in range(K):
         shared[k] = 0.0
-    for r in range(len(known.shares)):
-        for g in range(len(known.memories)):
+    for r in range(len(classes.between_shares)):
+        for g in range(len(classes.decays)):
             for k in range(K):
-                shared[k] += known.weight[r, g] * chances[r, g, k]
-            known.weight[r, g] *= luck + (sure - luck) * chances[r, g, arm]
-            said += known.weight[r, g]
-    pairs = len(known.shares) * len(known.memories)
-    for r in range(len(known.shares)):
-        for g in range(len(known.memories)):
-            known.weight[r, g] = (1 - _BACK) * known.weight[r, g] / said + _BACK / pairs
+                shared[k] += classes.weight[r, g] * chances[r, g, k]
+            classes.weight[r, g] *= p_wrong + (p_right - p_wrong) * chances[r, g, arm]
+            likelihood += classes.weight[r, g]
+    pairs = len(classes.between_shares) * len(classes.decays)
+    for r in range(len(classes.between_shares)):
+        for g in range(len(classes.decays)):
+            classes.weight[r, g] = (1 - _ALPHA) * classes.weight[r, g] / likelihood + _ALPHA / pairs
     # P(c | x, r)
     for k in range(K):
-        shared[k] *= (sure if k == arm else luck) / said
+        shared[k] *= (p_right if k == arm else p_wrong) / likelihood
     own = shared[arm]
-    known.pays[RIGHT, paid] += own
-    known.pays[WRONG, paid] += 1 - own
-    for g in range(len(known.memories)):
-        fade = math.pow(known.memories[g], float(ahead))
-        late = math.pow(known.memories[g], float(age))
+    classes.payoffs[RIGHT, paid] += own
+    classes.payoffs[WRONG, paid] += 1 - own
+    for g in range(len(classes.decays)):
+        fade = math.pow(classes.decays[g], float(ahead))
+        late = math.pow(classes.decays[g], float(age))
         for k in range(K):
-            known.often[g, k] = fade * known.often[g, k] + late * shared[k]
+            classes.frequency[g, k] = fade * classes.frequency[g, k] + late * shared[k]
     if y > 0:
-        known.number[arm] += own
+        classes.n_rows[arm] += own
         for i in range(d):
-            known.sums[arm, i] += own * _near(x[i])
-            known.white_sums[arm, i] += own * z[i]
-    chance = said if y > 0 else 1 - said
+            classes.sums[arm, i] += own * _clipped(x[i])
+            classes.white_sums[arm, i] += own * z[i]
+    chance = likelihood if y > 0 else 1 - likelihood
     score: float = recalibrate(
-        known.bins, known.odds, 2 * chance - 1, 0.0, y, math.log(said), 0.0, True, _MEMORY
+        classes.bins, classes.odds, 2 * chance - 1, 0.0, y, math.log(likelihood), 0.0, True, _MEMORY
     )
     return score
 
@@ -239,11 +249,16 @@ def observe(box: PythonBox, t: int, arm: int, x: FloatArray, y: float) -> float:
 
 @compiled
 def replay(
-    known: Centres, t: IntArray, arm: IntArray, x: FloatArray, y: FloatArray, scores: FloatArray
+    classes: GaussianClasses,
+    t: IntArray,
+    arm: IntArray,
+    x: FloatArray,
+    y: FloatArray,
+    scores: FloatArray,
 ) -> None:
     """Live through many rounds."""
     for i in range(len(t)):
-        scores[i] = _learn(known, t[i], arm[i], x[i], y[i])
+        scores[i] = _learn(classes, t[i], arm[i], x[i], y[i])
 
 
 @compiled
@@ -251,12 +266,12 @@ def predict(
     box: PythonBox, t: int, x: FloatArray, width: float, along: FloatArray, across: FloatArray, chances: FloatArray
 ) -> None:  # fmt: skip
     """The chance of every class in round t, of one draw of the centres."""
-    known: Centres = box.arrays
-    _whitened(known, x)
-    ahead = max(t - known.latest[0], 0) if known.latest[0] >= 0 else 0
-    _chances(known, ahead, width, along, across)
+    classes: GaussianClasses = box.arrays
+    _whitened(classes, x)
+    ahead = max(t - classes.latest[0], 0) if classes.latest[0] >= 0 else 0
+    _chances(classes, ahead, width, along, across)
     chances[:] = 0.0
-    for r in range(len(known.shares)):
-        for g in range(len(known.memories)):
+    for r in range(len(classes.between_shares)):
+        for g in range(len(classes.decays)):
             for k in range(len(chances)):
-                chances[k] += known.weight[r, g] * known.chances[r, g, k]
+                chances[k] += classes.weight[r, g] * classes.chances[r, g, k]

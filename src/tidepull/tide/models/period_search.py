@@ -19,7 +19,7 @@ from tidepull.types import FloatArray
 Score: TypeAlias = Callable[[FloatArray, FloatArray], Job[FloatArray]]
 """The evidence of square waves (half periods, offsets)."""
 
-MOST_RHYTHMS = 12
+MOST_PEAKS = 12
 _BEHIND_NOTHING, _BEHIND_THE_BEST, _FROM_BELOW = 6.0, 12.0, 40.0
 """Nats of evidence by which a candidate may be behind "nothing changes" and behind the best one,
 and still be tried: with the prior of one of many candidates it weighs less than a millionth then.
@@ -153,14 +153,14 @@ def worth_climbing(evidence: float, plain: float) -> bool:
 
 def plain_evidence(rounds: Rounds) -> float:
     """The evidence that nothing changes, as `scan.py` has that of seasons."""
-    told = rounds.arm >= 0
-    count = np.bincount(rounds.arm[told])
-    paid = np.bincount(rounds.arm[told], weights=rounds.y[told])
+    is_rewarded = rounds.arm >= 0
+    count = np.bincount(rounds.arm[is_rewarded])
+    paid = np.bincount(rounds.arm[is_rewarded], weights=rounds.y[is_rewarded])
     explained, volume = (
         float(np.sum(paid**2 / (count + RIDGE))),
         float(np.sum(np.log1p(count / RIDGE))),
     )
-    return float(log_evidence(rounds.y, int(told.sum()), explained, volume))
+    return float(log_evidence(rounds.y, int(is_rewarded.sum()), explained, volume))
 
 
 def climb_sine(
@@ -182,7 +182,7 @@ def climb_sine(
     return 1 / f, best
 
 
-def rhythms(
+def spectral_peaks(
     window: Window, rounds: Rounds, layout: Layout, count: int
 ) -> Job[list[tuple[float, float]]]:
     """What swings in the products of reward and context (of each arm apart, unless arms share)."""
