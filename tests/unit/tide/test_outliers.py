@@ -252,7 +252,7 @@ def test_every_reward_is_learnt_when_most_are_one_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "careful"),
+    ("shape", "confirm_by_value"),
     [(ProblemShape(3), True), (ProblemShape(3, 2), False), (ProblemShape(3, 0, 2), False)],
 )
 def test_rewards_are_judged_by_what_was_expected_where_there_is_no_context(
