@@ -95,8 +95,8 @@ FAULTS = (
     Fault(
         "the sign of the log spread in a rebuild",
         "tide/rebuild.py",
-        "scores[-1] = told + (0.0 if units.binary else math.log(units.spread))",
-        "scores[-1] = told - (0.0 if units.binary else math.log(units.spread))",
+        "scores[-1] = network_scores + (0.0 if units.binary else math.log(units.spread))",
+        "scores[-1] = network_scores - (0.0 if units.binary else math.log(units.spread))",
         "tests/unit/tide/test_rebuild.py::test_everybody_lives_again_in_the_new_units",
     ),
     Fault(

@@ -17,20 +17,20 @@ from tidepull.state import Stateful
 from tidepull.types import Context, FloatArray, ProblemShape
 
 LONGEST_OBSERVATION, LONGEST_PLAIN = 32, 64
-"""Observations of more numbers than the second keep as many directions as the first says."""
+"""Observations of more than `LONGEST_PLAIN` numbers are reduced to `LONGEST_OBSERVATION`
+directions."""
 LONGEST_ARM_VECTOR = 64
 _LONGEST_WHOLE, _MOST_ARMS, _MOST_PRODUCTS = 256, 128, 4_000_000
-"""Longer arm vectors are kept whole, too, up to so many numbers, arms, and products for a
-decision."""
+"""Limits of numbers, arms and products of a decision up to which longer arm vectors are also kept
+whole."""
 
 
 _NOTHING = np.empty((1, 0))
 
 
 class ContextMap(Stateful):
-    """From a context to one row (1, z) for each arm; before the first fit contexts are ignored. Arm
-    vectors of more numbers than directions are kept stand behind z, too: (1, z, 1, all numbers,
-    scaled as z is)."""
+    """Map from a context to one row (1, z) for each arm; before the first fit contexts are ignored.
+    Arm vectors longer than the map are appended whole: (1, z, 1, all numbers, scaled as z is)."""
 
     state = ("mean", "map", "each")
 
@@ -51,7 +51,7 @@ class ContextMap(Stateful):
         self._plain = np.ones((1 if self.raw_dim else shape.n_arms, 1))
 
     def raw(self, context: Context) -> FloatArray:
-        """What is seen of each arm (one row for all where arms have no vectors); a copy."""
+        """Numbers of each arm (one row for all where arms have no vectors); a copy."""
         shape, parts = self._shape, []
         if not self.raw_dim:
             return _NOTHING
@@ -122,7 +122,7 @@ def _roots(spread: FloatArray) -> FloatArray:
 
 
 def _scales(raw: FloatArray) -> FloatArray:
-    """What makes rows of numbers as they are like z: one factor for each, mean square length 1."""
+    """Factors that give each number of whole rows the scale of z: mean square length 1."""
     spread = np.sqrt(np.mean(raw**2, axis=0))
     if not spread.any():
         return np.zeros_like(spread)

@@ -17,7 +17,7 @@ from tidepull.tide.scale import Units
 from tidepull.types import FloatArray, IntArray
 
 _MIN_WEIGHT = 0.02
-"""Weight of a model with a hidden state from which on it tells what it knows."""
+"""Least weight of a model with a hidden state whose findings are reported."""
 _MOST_MODELS = 200
 
 
@@ -37,8 +37,8 @@ class Belief:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """The leading beliefs, and the weights of whole families (columns) in past rounds (rows).
-    `findings` is what families with a hidden state say: when something changed, or which regime rules
+    """Leading beliefs, and the weights of whole families (columns) in past rounds (rows).
+    `findings` are those of families with a hidden state: dates of changes, the present regime
     (`family.Finding`). Where a season of the user's day leads, `hours` says when which arm is best;
     `week` has the arm that is surely best in every hour of the week, -1 where there is none."""
 
@@ -56,8 +56,7 @@ class Explanation:
         return "\n".join([*(str(belief) for belief in self.beliefs), *details, *hours])
 
     def plain(self, most_rounds: int = 64) -> dict[str, Any]:
-        """The same as JSON values, at most so many rounds; small enough to be kept with every
-        trial."""
+        """JSON values of at most `most_rounds` rounds, stored with every trial."""
         count = len(self.rounds)
         kept = np.unique(np.linspace(0, count - 1, min(count, most_rounds)).round().astype(int))
         findings = {
@@ -119,8 +118,8 @@ class WeightHistory(Stateful):
 def leading_beliefs(
     bank: ModelBank, filters: Sequence[Filter], weights: FloatArray, most: int
 ) -> tuple[Belief, ...]:
-    """The heaviest models of the bank, the filters and the network, whose `weights` follow each
-    other; those that say the same together."""
+    """Heaviest models of the bank, the filters and the network, in this order in `weights`; models
+    with equal words are added up."""
     totals: dict[tuple[str, str], float] = {}
     periods: dict[tuple[str, str], float] = {}
     for m in np.argsort(-weights, kind="stable")[:_MOST_MODELS].tolist():
@@ -141,7 +140,7 @@ def leading_beliefs(
 def findings_of(
     filters: Sequence[Filter], weights: FloatArray, units: Units
 ) -> dict[str, tuple[Finding, ...]]:
-    """What the heaviest filter of each family says, unless hardly anything speaks for it."""
+    """Findings of the heaviest filter of each family, if its weight is at least 0.02."""
     findings: dict[str, tuple[Finding, ...]] = {}
     for i in np.argsort(-weights, kind="stable"):
         filter = filters[i]

@@ -26,9 +26,9 @@ from tidepull.state import Stateful
 
 _NORMAL = NormalDist()
 _MEMORY = 0.9995
-"""What is kept of the sums in a round: groups learn."""
+"""Factor of the sums in a round: the groups learn, so old values count less."""
 _PRIOR_ROUNDS, _PRIOR_Z = 30.0, 1.4
-"""n0 and z0: what is declared decides until choices of the other group earned more."""
+"""n0 and z0: the structural models decide until choices of the patterns earned more."""
 _LEAST = 0.01
 _LONGEST_WAIT = 8192
 """Rounds for which the chances of a decision are kept."""
@@ -75,15 +75,7 @@ class ValueGate(Stateful):
                 del self._waiting[oldest]
 
     def learn(self, t: int, reward: float) -> None:
-        """The reward of round t has come.
-
-        Parameters
-        ----------
-        t : int
-            The round.
-        reward : float
-            Its reward.
-        """
+        """Update the values with the reward of round t."""
         if str(t) not in self._waiting:
             return
         *weights, expected = self._waiting.pop(str(t))

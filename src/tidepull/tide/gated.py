@@ -3,14 +3,14 @@ earn as much as those of the mixture.
 
 Where arms have weights of their own on an observation, a hidden state may predict well and choose
 badly: it foresees that what *others* chose well will pay, or that it will itself go on failing. So
-it stays outside the mixture, which goes on as if it were not there, and is weighed against that
-mixture as a whole,
+the model stays outside the mixture, which does not depend on it, and is weighed against the mixture
+as a whole,
 
     v ~ w p(r), 1 - v ~ (1 - w) p_mixture(r);   w <- (1 - alpha) v + alpha prior
 
-where its chances of rewards of 0 and 1 are recalibrated as those of all others are
-(`tide/models/calibration.py`). A round is offered to it with the chance w. It decides if a draw of
-what its decisions earn beats a draw of what those of the mixture earn.
+where its probabilities of rewards of 0 and 1 are recalibrated as those of all models are
+(`tide/models/calibration.py`). A round is offered to the model with probability w. The model decides
+if a draw of the value of its decisions beats a draw of the value of the mixture's.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from tidepull.types import FloatArray
 
 MIXTURE, GATED = 0, 1
 _MOST = 60.0
-"""Of log odds, before something is given back."""
+"""Largest log odds before the fixed share."""
 _MEMORY = NoisePrior().memory
 _EARNINGS_MEMORY = 0.998
 _LONGEST_WAIT = 8192
-"""Rounds for which it is known which party decided."""
+"""Rounds for which the party that decided is kept."""
 
 
 class Earnings(Stateful):
-    """What each of `n` parties earns: the mean of standardised rewards, with its posterior; a draw
-    of each says which comes out best. What was earned fades, because models learn."""
+    """Value of the decisions of each of `n` parties: the posterior of the mean standardised reward,
+    from which Thompson sampling picks a party. Old rewards are discounted, because models learn."""
 
     state = ("count", "sum", "squares", "rounds", "decisions")
 
@@ -48,11 +48,11 @@ class Earnings(Stateful):
         self._decisions: dict[str, int] = {}
 
     def asks(self, party: int, rng: np.random.Generator) -> bool:
-        """Whether a party comes out best in a draw of what each earns."""
+        """Whether a party is best in a draw of the values."""
         return int(np.argmax(self._draws(rng))) == party
 
     def chance(self, party: int, other: int) -> float:
-        """How often one party comes out before another."""
+        """Probability that one party's value is larger than another's."""
         means = self._sum / (self._count + 1)
         spread = self._squares / self._rounds / (self._count + 1)
         gap = (means[party] - means[other]) / math.sqrt(2 * (spread[party] + spread[other]))
@@ -70,7 +70,7 @@ class Earnings(Stateful):
             del self._decisions[oldest]
 
     def add(self, t: int, y: float) -> None:
-        """The standardised reward of round t has come."""
+        """Update the value of the party that decided round t."""
         party = self._decisions.pop(str(t), None)
         if party is None:
             return
@@ -85,8 +85,7 @@ class Earnings(Stateful):
 
 
 class GatedModel(Stateful):
-    """One filter, its log odds against all others together, and what both earned when they
-    decided."""
+    """One filter, its log odds against the mixture, and the values of both."""
 
     state = ("filter", "odds", "earnings", "bins", "bin_odds")
 
@@ -108,29 +107,29 @@ class GatedModel(Stateful):
         return self.weight * self._earnings.chance(GATED, MIXTURE)
 
     def decides(self, rng: np.random.Generator) -> bool:
-        """Whether a round is its own."""
+        """Draw whether the model decides a round."""
         return bool(rng.random() < self.weight) and self._earnings.asks(GATED, rng)
 
     def votes(self, count: int, rng: np.random.Generator) -> int:
-        """How many of so many draws are its own."""
+        """Number of `count` draws that the model decides."""
         offered = int(rng.binomial(count, self.weight))
         return sum(self._earnings.asks(GATED, rng) for _ in range(offered))
 
-    def decided(self, t: int, who: int) -> None:
-        """Round t was decided by it, or by the others."""
-        self._earnings.decided(t, who)
+    def decided(self, t: int, party: int) -> None:
+        """Record that the model or the mixture decided round t."""
+        self._earnings.decided(t, party)
 
     def learn(
         self, t: int, arm: int, x: FloatArray, y: float, binary: bool, *, others: float, count: int
     ) -> None:
-        """The reward of round t, of which the mixture's log likelihood was `others`, after `count`
-        rewards."""
+        """Score and learn the reward of round t. `others` is the mixture's log likelihood of it,
+        `count` the number of earlier rewards."""
         score = self.filter.observe(t, arm, x, y, binary)
         self.weigh(self.recalibrate(score, y, binary), others, count)
         self._earnings.add(t, y)
 
     def recalibrate(self, score: float, y: float, binary: bool) -> float:
-        """The log likelihood that counts; what came of the prediction is noted."""
+        """Recalibrated log likelihood; the calibration counts are updated."""
         if not binary or math.isnan(score):
             return score
         chance = math.exp(score) if y > 0 else 1 - math.exp(score)
@@ -138,8 +137,8 @@ class GatedModel(Stateful):
         return float(recalibrate(bins, odds, 2 * chance - 1, 0.0, y, score, 0.0, True, _MEMORY))
 
     def weigh(self, score: float, others: float, count: int) -> None:
-        """Bayes' rule with a little given back, no more than 1 / count; who cannot say (NaN) is not
-        weighed."""
+        """Bayes' rule with fixed share, at most 1 / count. A forgotten round (NaN) does not change
+        the weight."""
         if math.isnan(score):
             return
         odds = min(max(self._odds + score - others, -_MOST), _MOST)
@@ -149,8 +148,7 @@ class GatedModel(Stateful):
         self._odds = math.log(weight / against)
 
     def reset_copy(self, units: float | None) -> GatedModel:
-        """The same before it has seen anything, to live through the past again; what was earned
-        stays."""
+        """An untrained copy, to replay the past; the values of decisions are kept."""
         made = GatedModel(self.filter.reset_copy(units), self._prior, self._alpha)
         made._earnings = self._earnings
         return made
@@ -159,8 +157,7 @@ class GatedModel(Stateful):
 def gated_model(
     layout: Layout, families: list[str], alpha: float, prior: NoisePrior, streams: Streams
 ) -> GatedModel | None:
-    """The model that stays outside the mixture in this layout, if there is one; `alpha` is the
-    share that is given back."""
+    """The gated model of this layout, if there is one; `alpha` is the fixed share."""
     for name in families:
         build, share = FAMILIES[name].gated, FAMILIES[name].prior
         seed = int(streams.generator(name).integers(2**62)) if build else 0

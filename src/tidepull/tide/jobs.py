@@ -15,18 +15,18 @@ T = TypeVar("T")
 Job: TypeAlias = Generator[int, None, T]
 
 STEPS = 100_000
-"""Steps of a slice (a round of a scan, a product of a replay): one to two tenths of a millisecond on
-one core, since calls pay for slices where no other thread does."""
+"""Steps of a slice (a step is a round of a scan, or a product of a replay): one to two tenths of a
+millisecond on one core, since calls pay for slices where no other thread does."""
 _NAMES = {"rebuild", "train", "search", "record"}
 
 
 def finish(job: Job[T]) -> T:
-    """All of a job at once."""
+    """Run a whole job."""
     return finish_counted(job)[0]
 
 
 def finish_counted(job: Job[T]) -> tuple[T, int]:
-    """All of a job at once, and the steps that it took."""
+    """Run a whole job; its result and its steps."""
     spent = 0
     while True:
         try:
@@ -36,7 +36,7 @@ def finish_counted(job: Job[T]) -> tuple[T, int]:
 
 
 def ranges(count: int, steps_each: int) -> Iterator[tuple[int, int, int]]:
-    """Ranges (start, stop) that cover `count` items of so many steps each, none longer than a
+    """Ranges (start, stop) that cover `count` items of `steps_each` steps, none longer than a
     slice, and the steps of each range."""
     size = max(1, STEPS // max(steps_each, 1))
     for start in range(0, count, size):
@@ -90,7 +90,7 @@ class JobQueue:
         return bool(self._jobs)
 
     def snapshot(self) -> list[list[str | int]]:
-        """What is due; a job under way starts anew."""
+        """Jobs that are due; a running job starts again."""
         if self._running is not None:
             self._running.close()
             self._running = None
@@ -105,8 +105,8 @@ class JobQueue:
 
 
 def search_is_due(count: int) -> bool:
-    """At 24 and 32, then every 32 rewards to 512, every 128 to 1024, every 256 to 4096, every 512
-    for ever after."""
+    """Whether a search is due: at 24 and 32, then every 32 rewards to 512, every 128 to 1024, every
+    256 to 4096, every 512 from then on."""
     interval = 32 if count <= 512 else 128 if count <= 1024 else 256 if count <= 4096 else 512
     return count == 24 or (count >= 32 and count % interval == 0)
 

@@ -1,5 +1,4 @@
-"""The weights of all models: Bayes' rule with a little of the prior given back, and who is
-asked next.
+"""Weights of all models: Bayes' rule with fixed share (Herbster and Warmuth, 1998), and draws by weight.
 
 v_m ~ w_m p_m(r);   w_m <- (1 - alpha) v_m + alpha prior_m
 """
@@ -16,8 +15,8 @@ from tidepull.types import FloatArray, IntArray, Snapshot
 
 
 class Mixture(Stateful):
-    """A weight and a prior for every slot. `evidence` is the log evidence of all that are there
-    now, as if each had been there from the start."""
+    """Weight and prior of every slot. `evidence` is the log evidence of all present models, as if
+    each had been there from the start."""
 
     state = ("prior", "log_weights", "evidence", "reward_gain")
 
@@ -28,15 +27,15 @@ class Mixture(Stateful):
         self.prior = prior
         self.log_weights = _log(prior)
         self.evidence = 0.0
-        self.reward_gain = 0.0  # what rewards have added, births apart
+        self.reward_gain = 0.0  # log evidence from rewards, without that of candidates
         self._family_of = family_of
         self._share = share
 
     def reweigh(self, scores: FloatArray, count: int = 0) -> float:
-        """Take in how well everybody predicted a reward, after `count` others; returns the
-        mixture's own log likelihood of it. Who said nothing is taken to have predicted as the
-        others did together. No more than 1 / count is given back: then the cost of giving back
-        falls for ever, and that of a change of model grows like log count."""
+        """Update the weights with the models' log likelihoods of a reward, after `count` others;
+        the mixture's log likelihood of it. NaN entries are replaced by the mixture's. The share is
+        at most 1 / count, so that its cost decreases, and that of a change of model grows like log
+        count."""
         weights.fill_in(self.log_weights, scores)
         share = 1.0 / count if self._share * count > 1.0 else self._share
         gain = float(weights.reweigh(self.log_weights, scores, self.prior, share))
@@ -45,28 +44,27 @@ class Mixture(Stateful):
         return gain
 
     def pause(self, m: int) -> None:
-        """Slot m says nothing for a while: nothing is given back to its prior, so that its weight
-        stays."""
+        """Set the prior of slot m to 0 while its model is inactive, so that its weight stays."""
         self.prior[m] = 0.0
         self.prior /= self.prior.sum()
 
     def resume(self, m: int, prior: float) -> None:
-        """Slot m has a prior again."""
+        """Restore the prior of slot m."""
         self.prior *= (1.0 - prior) / self.prior.sum()
         self.prior[m] = prior
 
     def copy(self) -> Mixture:
-        """A copy to work on while this one goes on deciding."""
+        """Copy, for a job that works while this mixture decides."""
         other = copy.copy(self)
         other.prior, other.log_weights = self.prior.copy(), self.log_weights.copy()
         return other
 
     def replace_with(self, other: Mixture) -> None:
-        """Take over the weights of another mixture."""
+        """Take the weights of another mixture."""
         self.prior, self.log_weights, self.evidence = other.prior, other.log_weights, other.evidence
 
     def reset(self) -> None:
-        """Back to the prior, before everybody's predictions of the past are weighed anew."""
+        """Reset weights to the prior before past predictions are replayed."""
         self.log_weights = _log(self.prior)
         self.evidence = 0.0
 
@@ -78,9 +76,9 @@ class Mixture(Stateful):
         count: int,
         more: int = 0,
     ) -> tuple[dict[int, int], dict[int, int]]:
-        """How often each model comes out of `count` draws by weight; with the chance `explore` by
-        its weight within a family drawn uniformly. And how often out of so many more, by weight
-        alone. Slots that are `inactive` cannot be asked now."""
+        """Counts of models in `count` draws by weight; with probability `explore` a draw is by
+        weight within a family drawn uniformly. Also counts in `more` draws by weight alone. Slots
+        in `inactive` are not drawn."""
         explored = int(rng.binomial(count, explore))
         chances = np.exp(self.log_weights)
         chances[inactive] = 0.0

@@ -1,4 +1,4 @@
-"""What can be set of `tide`: nothing to tune, only what takes it apart."""
+"""Parameters of `tide`: nothing to tune, only parts to leave out."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.tide.models.families import FAMILIES
 
 _LEFT = ("discounted",)
-"""Families that do not pay (research/lab/tide.md): not there unless asked for. A log is also asked
-whether it drifts."""
+"""Families that do not pay (research/lab/tide.md), and take part only if asked for. `diagnose` asks
+a log with them whether it drifts."""
 _TURNS = 16
-"""Most arms that take turns where there are observations, unless asked for: who follows whom among
-more is not learnt in time, and arms that were never seen right are locked out
-(research/lab/tide.md)."""
+"""Most arms of `turns` where there are observations, unless asked for: the order of more arms is
+not learnt in time, and arms that never succeeded are locked out (research/lab/tide.md)."""
 
 
 _UNTIMED = ("fourier", "square", "seasons", "regimes")
-"""Families that do not pay where times are given (research/lab/tide.md). Visitors come by the clock,
-and not by the number of those before them; regimes explain the noise of real hours."""
+"""Families that do not pay where times are given (research/lab/tide.md): visitors follow the clock,
+not the number of earlier visitors, and regimes fit the noise of real hours."""
 
 _GONE = ("calendar", "clock")
-"""Families of earlier releases, whose part structural models have taken; agents may name them."""
+"""Families of earlier releases, which structural models replaced; agents may name them."""
 
 STRUCTURAL = "structural"
 """The family of `tide/structural.py`."""
@@ -32,7 +31,7 @@ STRUCTURAL = "structural"
 
 @dataclass(frozen=True, kw_only=True)
 class TideParameters(Parameters):
-    """There is nothing to tune; these exist to take `tide` apart."""
+    """Parameters that leave out or add parts of `tide`; there is nothing to tune."""
 
     without: tuple[str, ...] = parameter((), "families of models to leave out")
     also: tuple[str, ...] = parameter(
@@ -40,9 +39,9 @@ class TideParameters(Parameters):
         "families to take in where they do not pay: seasons in rounds and 'regimes' where times "
         "are given, 'discounted', and 'turns' of more than 16 arms",
     )
-    births: bool = parameter(True, "whether new models are born near good ones")
+    births: bool = parameter(True, "whether the structure search adds models")
     share: float = parameter(
-        1e-5, "alpha, the weight given back to the prior in every round", gt=0, lt=1
+        1e-5, "alpha, the share of the weights that returns to the prior in every round", gt=0, lt=1
     )
     exploration: float = parameter(
         0.5, "c of the share min(0.05, c / (t + 1)) of families drawn uniformly", ge=0
@@ -72,16 +71,15 @@ class TideParameters(Parameters):
     def families(
         self, *, observed: bool = False, timed: bool = False, n_arms: int = 2
     ) -> list[str]:
-        """The families that take part; `observed`: where every arm has weights of its own on an
-        observation, and there are `n_arms` of them; `timed`: where times are given."""
+        """Families that take part; `observed`: every arm has weights of its own on an observation,
+        and there are `n_arms` of them; `timed`: times are given."""
         left = {*_LEFT, *(_UNTIMED if timed and self.structural else ())}
         left |= {"turns"} if observed and n_arms > _TURNS else set()
         return [name for name in FAMILIES if name not in {*self.without, *(left - set(self.also))}]
 
     @classmethod
     def from_earlier(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What agents and snapshots hold of the time when `tide` had versions: 13 is what there is
-        now."""
+        """Translate parameters stored while `tide` had versions: 13 is the present one."""
         kept = dict(values)
         version = kept.pop("version", 4)  # the first default was left out
         if version != 13:

@@ -11,9 +11,9 @@
 With probability min(0.05, c / (t + 1)) a family is drawn uniformly instead, then a model
 within it.
 
-A round is a call of `choose`. What a model says of a reward follows from what was known when
-its round was decided, however late it comes (`pending.py`). New scales and context maps, training and
-the structure search are due after certain numbers of rewards, and are paid in slices (`upkeep`).
+A round is a call of `choose`. The prediction of a reward uses the covariates of its round, however
+late the reward arrives (`pending.py`). New scales and context maps, training and
+the structure search are due after certain numbers of rewards, and run in slices (`upkeep`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _BLOCKS = 100_000
 million."""
 
 _PIECE, _PIECE_OF_AN_ARM = 8_000, 100
-"""Steps that a piece of upkeep takes beside its kernels."""
+"""Steps of a piece of upkeep outside of its kernels."""
 
 _N_AVERAGED = 16
 """Models, drawn by weight, whose means are averaged where there are observations."""
@@ -90,7 +90,7 @@ class _Part(Protocol):
 
 
 class _LatestContext(NamedTuple):
-    """What was made of the context of the latest round."""
+    """The context of the latest round, and its rows."""
 
     t: int
     context: Context
@@ -100,8 +100,8 @@ class _LatestContext(NamedTuple):
 
 
 class _OpenRound(NamedTuple):
-    """A round whose arm is not known yet: the best arm of each draw, of which the first `mixed` are
-    the mixture's."""
+    """A round whose arm is not chosen yet: the best arm of each draw, of which the first `mixed`
+    are the mixture's."""
 
     state: RoundState
     raw: FloatArray
@@ -119,7 +119,7 @@ class Patterns:
             "scale.first",  # no reward yet
             "trackers.last event.reward",
             "recent.covariates",  # no last reward, or forgotten
-            "recent.network",  # asleep
+            "recent.network",  # inactive
             "pending.covariates",
             *(
                 f"{part}.{name}"
@@ -215,7 +215,7 @@ class Patterns:
         return self.choose_by(context, 1, lambda shares: int(np.argmax(shares)))
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """Shares by so many draws of a model and its weights."""
+        """Choose by each arm's share of `draws` draws of a model and its weights."""
         arm = pick(self.shares(context, draws))
         self.commit(arm)
         return arm
@@ -237,18 +237,18 @@ class Patterns:
         return shares
 
     def commit(self, arm: int) -> None:
-        """The arm that is played in the round that `shares` began."""
+        """End the round that `shares` began."""
         open_round, gated = self._open_round, self._gated
         assert open_round is not None, "commit() follows shares()"
         voters = np.flatnonzero(open_round.best == arm)
         if gated is not None and len(voters):  # one of them decided; the mixture's draws come first
-            who = int(voters[self._rng.integers(len(voters))])
-            gated.decided(open_round.state.t, MIXTURE if who < open_round.mixed else GATED)
+            draw = int(voters[self._rng.integers(len(voters))])
+            gated.decided(open_round.state.t, MIXTURE if draw < open_round.mixed else GATED)
         self._record_decision(open_round.state, open_round.raw, arm)
         self._open_round = None
 
     def _open(self, context: Context) -> tuple[FloatArray, FloatArray, RoundState]:
-        """What is seen, its rows, and the moment of a round that begins."""
+        """The context, its rows, and the state of a round that begins."""
         raw = self._contexts.raw(context)
         if self._recent.count == 0 and self._contexts.shared:
             self._contexts = self._contexts.fitted(raw)
@@ -257,8 +257,7 @@ class Patterns:
         return raw, X, self._begin(X)
 
     def _context_rows(self, context: Context, t: int) -> tuple[FloatArray, FloatArray]:
-        """What is seen, and its rows; as they were when the round was decided, if that was the
-        latest."""
+        """The context and its rows; those of the decision, if it was the latest."""
         latest_context = self._latest_context
         latest = (
             latest_context is not None
@@ -276,8 +275,9 @@ class Patterns:
         return min(0.05, self.parameters.exploration / (state.t + 1))
 
     def _draws(self, state: RoundState, X: FloatArray, count: int) -> FloatArray:
-        """So many draws of every arm's expected reward, one a row, each of a slot drawn by weight;
-        with observations around the average of these and others, at least `_N_AVERAGED` slots."""
+        """`count` draws of every arm's expected reward, one a row, each of a model drawn by
+        weight; with observations centred on the average of these and others, at least
+        `_N_AVERAGED` models."""
         rng, inactive, size = self._rng, self._inactive_slots(), self._bank.size
         now, binary = self._standard(state), self._scale.units.binary
         extra = max(_N_AVERAGED - count, 0) if self._averages else 0
@@ -295,7 +295,7 @@ class Patterns:
         return np.concatenate([np.empty((0, self._n_arms)), *drawn])
 
     def _record_decision(self, state: RoundState, raw: FloatArray, arm: int) -> int:
-        """The arm of the round that began is known."""
+        """Record the chosen arm of the round that began."""
         self._pending.add(
             PendingDecision(
                 state, self._recent.count, arm, raw[arm if self._contexts.shared else 0]
@@ -367,7 +367,7 @@ class Patterns:
         return not math.isfinite(error_z) or self._residual_outliers.accepts(arm, error_z)
 
     def upkeep(self) -> bool:
-        """One slice of what is due: a new scale and context map, training, structure search."""
+        """One slice of pending work: a new scale and context map, training, structure search."""
         return self._jobs.slice()
 
     @property
@@ -381,8 +381,8 @@ class Patterns:
         return self._jobs.under_way
 
     def explain(self, most: int = 5) -> Explanation:
-        """The leading models in words, and the weights of families over the rounds; of one on
-        trial, the share of rounds that it decides."""
+        """Leading models in words, and weights of families over the rounds; of the gated model, the
+        share of rounds that it decides."""
         weights, filters = np.exp(self._mixture.log_weights), list(self._filters)
         if self._gated is not None:
             share, filters = self._gated.share, [*filters, self._gated.filter]
@@ -396,18 +396,18 @@ class Patterns:
 
     @property
     def count(self) -> int:
-        """Number of rewards that were learnt, without those that were set aside."""
+        """Number of rewards that were learnt, without outliers."""
         return self._recent.count
 
     @property
     def evidence(self) -> float:
-        """Log evidence of all models, in units of rewards: what was predicted, and what models
-        that were found later would have added."""
+        """Log evidence of all models, in units of rewards, with that of candidates that were
+        accepted later."""
         return self._score + self._search.evidence_gain
 
     @property
     def families(self) -> tuple[str, ...]:
-        """Those that take part; one on trial comes last."""
+        """Families that take part; that of the gated model comes last."""
         outside = () if self._gated is None else (self._gated.filter.family,)
         return self._mixture.families + outside
 
@@ -419,13 +419,13 @@ class Patterns:
         return np.append((1 - self._gated.share) * weights, self._gated.share)
 
     def diagnostics(self) -> Diagnostics:
-        """The leading beliefs, the weights of families over the rounds, how many models there
-        are, and how many rewards came too late for those that remember or were set aside."""
-        told = self.explain()
+        """Leading beliefs, weights of families over the rounds, and numbers of models, of rewards
+        that arrived too late for covariates, and of rejected rewards."""
+        explanation = self.explain()
         return {
-            "explanation": told.beliefs[0].words,
-            "explanation_weight": told.beliefs[0].weight,
-            "beliefs": told.plain(),
+            "explanation": explanation.beliefs[0].words,
+            "explanation_weight": explanation.beliefs[0].weight,
+            "beliefs": explanation.plain(),
             "hypotheses": int(self._bank.arrays.active.sum()),
             "births": self._search.count,
             "failed_trainings": 0 if self._network is None else self._network.failures,
@@ -434,8 +434,8 @@ class Patterns:
         }
 
     def snapshot(self) -> Snapshot:
-        """All that was learnt, all that is pending, and the generator's position; work under way
-        starts anew."""
+        """The state of all models, pending decisions and the generator; a running job starts
+        again."""
         agenda = self._jobs.snapshot()
         filters = (
             {"filters": [filter.snapshot() for filter in self._filters]} if self._filters else {}
@@ -492,7 +492,7 @@ class Patterns:
         }
 
     def _begin(self, X: FloatArray) -> RoundState:
-        """A new round: what is known now, with rewards as they were paid."""
+        """Begin a round: its covariates, with rewards as they were paid."""
         state = empty_state(self._t, self._n_arms)
         for tracker in self._trackers.values():
             tracker.write(state)
@@ -502,8 +502,7 @@ class Patterns:
         return state
 
     def _take_pending(self, t: int, arm: int, X: FloatArray) -> PendingDecision:
-        """What was known when round t was decided; an event that nobody chose is a round of its
-        own."""
+        """The decision of round t; an event without a decision is a round of its own."""
         known = self._pending.take(t)
         if known is None and t == self._t:
             return PendingDecision(self._begin(X), self._recent.count, arm, np.empty(0))
@@ -518,24 +517,24 @@ class Patterns:
         return state.standardised(self._scale.units.centre, self._scale.units.spread)
 
     def _inactive_slots(self) -> IntArray:
-        """Slots that cannot be asked now: the network's while it sleeps."""
+        """Slots that cannot be drawn: the network's while it is inactive."""
         network = self._network
         is_inactive = network is not None and network.trainings > 0 and not network.active
         return self._network_slot if is_inactive else _NONE
 
     def _draw_unbanked(self, i: int, t: int, X: FloatArray, binary: bool) -> FloatArray:
-        """A draw from who sits beside the bank: the filters, then the network."""
+        """A draw of a model that is not in the bank: the filters, then the network."""
         if i < len(self._filters):
             return self._filters[i].draw(t, X, binary, self._rng)
         assert self._network is not None
         return self._network.draw(self._narrow(X), binary, self._rng)
 
     def _narrow(self, rows: FloatArray) -> FloatArray:
-        """What all see of contexts that are kept in two widths."""
+        """The narrow part of contexts that have two widths."""
         return rows[..., : self._contexts.narrow] if self._contexts.whole_dim else rows
 
     def _plan(self, stale: bool) -> None:
-        """What is due after so many rewards; the cheap part is done at once."""
+        """Enqueue jobs that are due after this number of rewards; cheap ones are done at once."""
         count = self._recent.count
         if stale or self._rebuild_is_due(count):
             self._jobs.put("rebuild", count)
@@ -556,7 +555,7 @@ class Patterns:
                 self._history.record(count, self.family_weights())
 
     def _update_network_schedule(self, network: NetworkModel, count: int) -> None:
-        """Let the network doze, or wake."""
+        """Pause the network, or resume it."""
         was_paused, slot = network.paused, len(self._mixture.prior) - 1
         network.update_schedule(count, math.exp(self._mixture.log_weights[slot]))
         if network.paused and not was_paused:
@@ -577,8 +576,8 @@ class Patterns:
         return True
 
     def _rebuild_is_due(self, count: int) -> bool:
-        """At powers of two: always in the first rounds, then when contexts or rewards turn out
-        otherwise; whether there are two kinds of rewards still, more often."""
+        """Whether a rebuild is due: at powers of two, always in the first rounds, then if contexts
+        or rewards have changed; two-point rewards are tested more often."""
         if (
             self._scale.units.two_point
             and count % CHECK_INTERVAL == 0
@@ -592,7 +591,7 @@ class Patterns:
         return count <= TRUSTED or self._scale.is_stale(self._recent.seen())
 
     def _start_job(self, name: str, count: int) -> Job[None]:
-        """The work of that name, which became due after so many rewards."""
+        """The job of a name that became due after `count` rewards."""
         if name == "rebuild":
             yield from self._rebuild()
         elif name == "search":
@@ -624,10 +623,8 @@ class Patterns:
         self._filters, self._gated = new.filters, new.gated
         self._mixture.replace_with(new.mixture)
         if new.units.two_point and not all(map(self._scale.fits, self._recent.rewards)):
-            self._jobs.put(
-                "rebuild", self._recent.count
-            )  # one of neither kind came in the meantime
-        self._recent.adopt(new.covariates, new.x, new.evidence, silence=new.silence)
+            self._jobs.put("rebuild", self._recent.count)  # another reward arrived meanwhile
+        self._recent.adopt(new.covariates, new.x, new.evidence, drop_network=new.drop_network)
         if self._network is not None:
             seen = {
                 t: self._narrow(self._contexts(raw[None])[0])

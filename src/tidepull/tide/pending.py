@@ -1,5 +1,4 @@
-"""What was known when each round was decided, kept until its reward comes: bounded, whatever never
-comes."""
+"""Decisions whose reward has not arrived, with their covariates; memory is bounded."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ class PendingDecision(NamedTuple):
 
 
 class PendingDecisions:
-    """Unfinished rounds, oldest first."""
+    """Decisions without a reward, oldest first."""
 
     def __init__(self) -> None:
         self._rounds: dict[int, PendingDecision] = {}
@@ -34,22 +33,22 @@ class PendingDecisions:
         return len(self._rounds)
 
     def add(self, known: PendingDecision) -> None:
-        """A round has been decided."""
+        """Add a decision; the oldest beyond the capacity is forgotten."""
         self._rounds[known.state.t] = known
         oldest = next(iter(self._rounds))
         if oldest <= known.state.t - CAPACITY:
             del self._rounds[oldest]
 
     def take(self, t: int) -> PendingDecision | None:
-        """Round t, which is finished now; None where it is forgotten."""
+        """Remove and return the decision of round t; None if it is forgotten."""
         return self._rounds.pop(t, None)
 
     def seen(self) -> dict[int, FloatArray]:
-        """What was seen of the chosen arm in every unfinished round."""
+        """Contexts of the chosen arms, by round."""
         return {t: known.seen for t, known in self._rounds.items()}
 
     def snapshot(self) -> Snapshot:
-        """Every unfinished round, as a few arrays."""
+        """All pending decisions, as a few arrays."""
         rounds = list(self._rounds.values())
         if not rounds:
             return {"t": []}

@@ -33,7 +33,7 @@ from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape
 SECONDS = 1e8
 """A time beyond this is taken to be seconds since 1970."""
 _BELIEVED = 0.5
-"""Share of structural models from which on hours are told by them."""
+"""Weight of structural models from which on they name the best arm of hours."""
 
 
 class Tide:
@@ -65,7 +65,7 @@ class Tide:
         return self._decide(structural, patterns, context, 1, self._draw)
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """Shares by so many draws of each group."""
+        """Choose by each arm's share of `draws` draws of each group."""
         structural, patterns = self._groups(context)
         if structural is None:
             self._round += 1
@@ -73,8 +73,8 @@ class Tide:
         return self._decide(structural, patterns, context, draws, pick)
 
     def _groups(self, context: Context) -> tuple[StructuralThompson | None, Patterns]:
-        """The structural models, from the first time on that is given in seconds since 1970, and
-        the patterns, which look for no seasons if the first round has such a time."""
+        """Structural models, from the first time in seconds since 1970 on, and patterns, which have
+        no seasons if the first round has such a time."""
         timed = context.time is not None and context.time >= SECONDS and self.parameters.structural
         if timed and self._structural is None:
             self._structural = self._new_structural()
@@ -101,7 +101,7 @@ class Tide:
         return min(arm, int(np.flatnonzero(chances)[-1]))
 
     def learn(self, event: Event) -> None:
-        """Both groups learn the reward, and the gate what it says of their choices."""
+        """Update both groups and the gate."""
         t = decided_round(event)
         self._round = max(self._round, t + 1)
         structural, patterns = self._groups(event.context)
@@ -113,7 +113,7 @@ class Tide:
                 self._shares.record(structural.count, np.array([self._gate.share]))
 
     def upkeep(self) -> bool:
-        """One slice of what is due: new units of structural models, then what patterns have."""
+        """One slice of pending work: new units of structural models, then jobs of the patterns."""
         if self._structural is not None and self._structural.pending:
             self._structural.upkeep()
         elif self._patterns is not None:
@@ -168,13 +168,13 @@ class Tide:
 
     @property
     def _share(self) -> float:
-        """The weight of structural models: none where no time was given."""
+        """Weight of structural models; 0 where no time was given."""
         structural = self._structural
         return self._gate.share if structural is not None and structural.count else 0.0
 
     @property
     def _patterns_or_new(self) -> Patterns:
-        """The patterns; before the first round those that know nothing."""
+        """The patterns; before the first round untrained ones."""
         return self._patterns or self._new_patterns()
 
     @property
@@ -199,7 +199,7 @@ class Tide:
         }
 
     def snapshot(self) -> Snapshot:
-        """All that was learnt, all that is pending, and the generator's position."""
+        """The state of both groups, of the gate and of the generator."""
         return {
             "patterns": None if self._patterns is None else self._patterns.snapshot(),
             "timed": self._patterns is not None and self._patterns.timed,

@@ -1,8 +1,8 @@
-"""A new scale of rewards and a new context map; every model lives through the window again
-under them.
+"""Rebuild all models after a change of the reward scale or the context map, by a replay of the
+window.
 
-All of it happens on copies, in slices, while decisions go on as before; at the end the copies,
-which have lived through everything that came in between, take over.
+The work is done on copies, in slices, while decisions continue; at the end the copies, which have
+also replayed the rewards that arrived meanwhile, replace the models.
 """
 
 from __future__ import annotations
@@ -27,20 +27,19 @@ from tidepull.tide.window import RecentRounds
 from tidepull.types import FloatArray
 
 TRUSTED = 16
-"""Rewards after which estimates of scale and noise are taken seriously."""
+"""Rewards from which on estimates of scale and noise are used."""
 _STEPS_OF_REWEIGHING, _STEPS_OF_WEIGHING = 20, 1000
 
 _MODELS_OF_A_PIECE = 128
-"""Models that catch up with a few rewards in one piece: with two slices for each reward all of them
-must, or a rebuild would never end."""
+"""Models that replay a few rewards in one piece: with two slices for each reward all of them must,
+or a rebuild would never end."""
 _FEW = 32
-"""Rewards that came in the meantime, which all models live through in a few pieces: were each
-of them a piece, one reward would take as many as there are models, and whoever has few slices
-between rewards would never be done."""
+"""Batch size of catch-up rewards, so that a rebuild terminates even with few slices between
+rewards."""
 
 
 class Rebuilt(NamedTuple):
-    """What takes over."""
+    """The result of a rebuild."""
 
     units: Units
     contexts: ContextMap
@@ -52,7 +51,7 @@ class Rebuilt(NamedTuple):
     covariates: FloatArray
     x: FloatArray
     evidence: FloatArray
-    silence: bool  # probabilities and densities that the network gave do not compare
+    drop_network: bool  # the network's past scores are not comparable
 
 
 def rebuilding(
@@ -68,11 +67,11 @@ def rebuilding(
     latest: FloatArray,
     network: bool,
 ) -> Job[Rebuilt | None]:
-    """`latest` is what was seen of every arm in the latest round. None when more came meanwhile
-    than can be lived through again: then start anew."""
+    """Rebuild all models. `latest` are the contexts of every arm in the latest round. None if more
+    rewards arrived meanwhile than the window holds: then a new rebuild is due."""
     first, old = recent.start, scale.units
     units = scale.fitted(recent.seen())
-    silence = old.binary != units.binary
+    drop_network = old.binary != units.binary
     raw = recent.raw if recent.count <= recent.raw_capacity else None
     if raw is not None and contexts.raw_dim:
         # Vectors of arms that were not chosen tell as much about contexts as those of arms that
@@ -92,11 +91,11 @@ def rebuilding(
         yield STEPS // 4
     new_gated = None if gated is None else gated.reset_copy(ratio)
     active = [int(m) for m in np.flatnonzero(bank.arrays.active)]
-    there = [*active, *range(bank.size, len(mixture.prior))]
+    present = [*active, *range(bank.size, len(mixture.prior))]
     new_mixture.reset()
     x, gains = np.empty((0, contexts.dim)), np.empty(0)
-    while (lived := first + len(gains)) < recent.count:
-        if lived < recent.start or (raw is not None and recent.raw is None):
+    while (done := first + len(gains)) < recent.count:
+        if done < recent.start or (raw is not None and recent.raw is None):
             return None
         noted = first + len(covariates)
         if noted < recent.count:  # rewards that came in the meantime
@@ -104,41 +103,40 @@ def rebuilding(
                 for tracker in trackers.values():
                     tracker.observe(t, arm, reward, reward > units.threshold)
             covariates = np.concatenate([covariates, recent.covariates(noted)])
-        window = recent.window(units, lived)
+        window = recent.window(units, done)
         window = window._replace(
-            covariates=standardised(covariates[lived - first :], units.centre, units.spread)
+            covariates=standardised(covariates[done - first :], units.centre, units.spread)
         )
         if raw is not None and recent.raw is not None:
-            window = window._replace(x=contexts(recent.raw[lived:]))
-        # A row for each who is there, so that it is filled row by row; on small pages, as the bank
-        # is.
-        scores = pages.zeros((len(there), len(window.t)))
+            window = window._replace(x=contexts(recent.raw[done:]))
+        # A row for each present model, filled row by row; on small pages, as the bank is.
+        scores = pages.zeros((len(present), len(window.t)))
         if network:
-            told = np.nan if silence else recent.network(lived)
-            scores[-1] = told + (0.0 if units.binary else math.log(units.spread))
-        if lived > first and len(window.t) <= _FEW:
+            network_scores = np.nan if drop_network else recent.network(done)
+            scores[-1] = network_scores + (0.0 if units.binary else math.log(units.spread))
+        if done > first and len(window.t) <= _FEW:
             yield from _follow(new_bank, active, window, units.binary, scores)
         else:
             for i, m in enumerate(active):
-                if lived == first:
+                if done == first:
                     yield from new_bank.resetting(m)
                 scores[i] = yield from new_bank.replay(m, window, units.binary)
         for i, filter in enumerate(new_filters, len(active)):
             scores[i] = yield from filter.replay(window, units.binary)
-        more, everybody = np.empty(len(window.t)), np.full(len(mixture.prior), -np.inf)
-        for start, stop, spent in ranges(len(more), _STEPS_OF_REWEIGHING * len(everybody)):
+        more, all_scores = np.empty(len(window.t)), np.full(len(mixture.prior), -np.inf)
+        for start, stop, spent in ranges(len(more), _STEPS_OF_REWEIGHING * len(all_scores)):
             for i in range(start, stop):
-                everybody[there] = scores[:, i]
-                more[i] = new_mixture.reweigh(everybody, lived + i)
+                all_scores[present] = scores[:, i]
+                more[i] = new_mixture.reweigh(all_scores, done + i)
             yield spent
         if new_gated is not None:
-            its_own = yield from new_gated.filter.replay(window, units.binary)
+            gated_scores = yield from new_gated.filter.replay(window, units.binary)
             for start, stop, spent in ranges(len(more), _STEPS_OF_WEIGHING):
                 for i in range(start, stop):
                     score = new_gated.recalibrate(
-                        float(its_own[i]), float(window.y[i]), units.binary
+                        float(gated_scores[i]), float(window.y[i]), units.binary
                     )
-                    new_gated.weigh(score, float(more[i]), lived + i)
+                    new_gated.weigh(score, float(more[i]), done + i)
                 yield spent
         x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
     new_mixture.evidence = float(gains.sum())
@@ -154,14 +152,14 @@ def rebuilding(
         covariates,
         x,
         evidence,
-        silence,
+        drop_network,
     )
 
 
 def _follow(
     bank: ModelBank, active: list[int], window: Window, binary: bool, scores: FloatArray
 ) -> Job[None]:
-    """Every active slot lives through a few rounds, many slots in a piece; `scores` has a row for
+    """Replay a few rounds in every active slot, many slots in a piece; `scores` has a row for
     each."""
     spent = 0
     for i, m in enumerate(active):

@@ -13,9 +13,9 @@ from tidepull.types import FloatArray, IntArray, Snapshot
 
 
 class Units(NamedTuple):
-    """y = (r - centre) / spread; a reward above the threshold is a success; `binary`: that is all
-    that counts, because rewards are 0 and 1 or, with `two_point`, of two kinds (`two_point.py`), and y = -1
-    or 1."""
+    """Units y = (r - centre) / spread. A reward above the threshold is a success. With `binary`
+    only success counts, y = -1 or 1, because rewards are 0 and 1 or, with `two_point`, have two
+    values with noise (`two_point.py`)."""
 
     centre: float = 0.5
     spread: float = 0.5
@@ -31,7 +31,7 @@ class Units(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Recent rewards as they were paid, and what they were paid for, oldest first."""
+    """Recent rewards as they were paid, with arms and contexts, oldest first."""
 
     rewards: FloatArray
     arms: IntArray
@@ -42,9 +42,9 @@ class RewardScale:
     """The units in force. Every arm weighs the same in centre and spread, however often it was
     played.
 
-    While all rewards are 0 or 1 the scale is fixed: y = -1 or 1. Totals are taken in always, but
-    the units in force change only when they are set, after which whoever used them must start anew.
-    `two_point`: rewards may be of two kinds.
+    While all rewards are 0 or 1 the scale is fixed: y = -1 or 1. Totals are always updated, but
+    the units in force change only when they are set, after which all models are rebuilt.
+    `two_point`: rewards may be two-point rewards.
     """
 
     def __init__(self, n_arms: int, *, two_point: bool = False) -> None:
@@ -65,14 +65,14 @@ class RewardScale:
         totals[arm, 2] += r * r
 
     def recount(self, arms: Sequence[int], rewards: FloatArray) -> None:
-        """Start the totals anew with these rewards."""
+        """Recompute the totals from these rewards."""
         self._totals[:] = 0.0
         self._first = math.nan
         for arm, reward in zip(arms, rewards, strict=True):
             self.add(arm, float(reward))
 
     def fits(self, reward: float) -> bool:
-        """Whether the reward is of the kind that the units in force assume."""
+        """Whether the units in force allow a reward."""
         units = self.units
         if units.two_point:
             return abs(reward - units.centre) <= 2 * units.spread
@@ -86,8 +86,8 @@ class RewardScale:
         return (reward - units.centre) / units.spread
 
     def is_stale(self, seen: Seen) -> bool:
-        """Whether the totals say by now that the units in force are more than a tenth of a spread
-        out, or recent rewards that there are no longer, or only now, two kinds."""
+        """Whether the units in force are off by more than a tenth of a spread, or recent rewards
+        are no longer, or only now, two-point rewards."""
         if self.units.two_point:
             return self._two_point_units(seen) != self.units
         if self.units.binary:
@@ -111,8 +111,8 @@ class RewardScale:
         )
 
     def _two_point_units(self, seen: Seen) -> Units | None:
-        """Those in force if they are of two kinds that stay, others if two kinds are found, else
-        None."""
+        """The units in force if they are two-point and still fit, new two-point units if rewards
+        have two clusters, else None."""
         if not self._may_be_two_point or not len(seen.rewards):
             return None
         rewards, known, units = seen.rewards, self.units, None

@@ -1,4 +1,4 @@
-"""Structure search: new periods near what proves good, at the expense of what does not.
+"""Structure search: candidates with new periods replace models of low weight.
 
 A candidate is replayed through the window of past rounds in a spare slot. Its weight is then what
 Bayes' rule would have given it, had it been there since the window began with the prior pi:
@@ -7,12 +7,12 @@ Bayes' rule would have given it, had it been there since the window began with t
 
 Evidence is that of all present models, as if each had been there from the start: a candidate that
 is accepted adds to it. (The mixture's own record of predictions would not do. It contains the
-losses of models that are gone, and candidates would be measured against those.) Here pi is its
-family's prior over the number of candidates that were looked at, so that looking at many costs what
-it should. It takes the place of the lightest of its family, if that is lighter.
+losses of models that were removed.) The prior pi is the family's prior divided by the number of
+candidates that were compared, which corrects for multiple comparisons. A candidate replaces the
+lightest model of its family, if that is lighter.
 
-What to look for is each family's own affair (`tide/models/*.py`). All of it is done in slices,
-between which rewards may come: a candidate is replayed through these, too, before it counts.
+Each family proposes its own candidates (`tide/models/*.py`). The search runs in slices; a candidate
+also replays the rewards that arrive between slices before it is accepted.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _SINES = 3
 
 
 def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
-    """Every pool of these families that suits the problem; context-free models stand beside
-    contextual ones, because they learn faster where contexts do not matter. Arms known by vectors
-    alone need the vectors."""
+    """Pools of these families that suit the problem. Context-free models are kept with contextual
+    ones, because they learn faster where contexts do not matter. Arms known by vectors alone need
+    the vectors."""
     views = [True] if layout.shared else [False, True] if layout.context_dim > 1 else [False]
     kept = [FAMILIES[name] for name in FAMILIES if name in families]
     return [
@@ -52,8 +52,8 @@ def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
 
 
 class Slots:
-    """Who sits in which slot of the bank, and how likely each pool is beforehand. `alone` names the
-    families of models that sit one by one behind the bank's slots."""
+    """Slots of each pool in the bank, and the prior of each pool. `alone` names the families of
+    single models after the bank's slots."""
 
     def __init__(self, bank: ModelBank, pools: Sequence[Pool], alone: Sequence[str]) -> None:
         self.pools = pools
@@ -124,14 +124,14 @@ class _PoolSearch:
         return [bank.spec(int(m)) for m in order[:2] if bank.arrays.active[m]]
 
     def sines(self) -> Job[list[float]]:
-        if self.of.sines is None:  # whoever asks first looks for all
+        if self.of.sines is None:  # computed at the first call of a search
             self.of.sines = yield from period_search.best_sines(
                 self.rounds, self.layout.n_arms, _SINES
             )
         return self.of.sines
 
     def spectral_peaks(self, count: int) -> Job[list[tuple[float, float]]]:
-        if not self.of.peaks:  # whoever asks first listens for all
+        if not self.of.peaks:  # computed at the first call of a search
             self.of.peaks = yield from period_search.spectral_peaks(
                 self.window, self.rounds, self.layout, period_search.MOST_PEAKS
             )
@@ -152,7 +152,7 @@ class _PoolSearch:
 
 
 class StructureSearch(Stateful):
-    """Looks for candidates in every pool that has room, and lets those live that deserve it."""
+    """Search of every pool that has spare slots; accepts the candidates of enough weight."""
 
     state = ("count", "evidence_gain")
 
@@ -160,8 +160,8 @@ class StructureSearch(Stateful):
         self, bank: ModelBank, slots: Slots, mixture: Mixture, recent: RecentRounds
     ) -> None:
         self.bank, self.slots, self.mixture = bank, slots, mixture
-        self.peaks: list[tuple[float, float]] = []  # the rhythms of the search under way
-        self.sines: list[float] | None = None  # its strongest sines, once somebody asked
+        self.peaks: list[tuple[float, float]] = []  # spectral peaks of the running search
+        self.sines: list[float] | None = None  # strongest sines of the running search
         self._recent = recent
         self._noise = 1.0
         # Of the search under way: the gain in log evidence over the window, log evidence and what
@@ -205,8 +205,8 @@ class StructureSearch(Stateful):
             self._keep_time(window)
 
     def _keep_time(self, window: Window) -> None:
-        """Where a season leads whose phase has run away, a twin with a better period shares its
-        weight."""
+        """Where the phase of the leading season has drifted, a copy with a corrected period shares
+        its weight."""
         log_weights, prior, bank = self.mixture.log_weights, self.mixture.prior, self.bank
         incumbent = int(np.argmax(log_weights))
         found = phase.corrected(bank, incumbent, window) if incumbent < bank.size else None
@@ -228,15 +228,15 @@ class StructureSearch(Stateful):
         self.count += 1
 
     def settle(self, pool: int, spec: Spec, *, reset: bool = True) -> int:
-        """Put a model into a spare slot, where it does not count yet; unless `reset`, it is
-        still to be reset."""
+        """Put a model into a spare slot, inactive; without `reset` it is still to be reset."""
         spare = next(m for m in self.slots.of[pool] if not self.bank.arrays.active[m])
         self.bank.assign(spare, spec, self._noise, reset=reset)
         self.bank.arrays.active[spare] = False
         return spare
 
     def _incumbent(self, i: int, spec: Spec, window: Window) -> int | None:
-        """The heaviest of the pool on the same peak: n rounds can hardly tell the two apart."""
+        """The heaviest model of the pool on the same peak, from which n rounds hardly distinguish
+        the candidate."""
         slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
         n, centre = len(window.t), float(window.t[len(window.t) // 2])
         alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
@@ -254,8 +254,8 @@ class StructureSearch(Stateful):
         return int(kin[np.argmax(self.mixture.log_weights[kin])]) if len(kin) else None
 
     def _is_known(self, i: int, spec: Spec, n: int) -> bool:
-        """Whether somebody in the pool differs by less than a hundredth of a peak from what is to
-        be tried."""
+        """Whether a model of the pool differs from the candidate by less than a hundredth of a
+        peak."""
         slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
         alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
         alike &= bank.regime_by[slots] == spec.regime_by
@@ -267,8 +267,8 @@ class StructureSearch(Stateful):
         return bool(alike.any())
 
     def _total(self, scores: FloatArray, since: int) -> float:
-        """The log likelihood of rewards from the n-th on; who could not say (NaN) is taken to have
-        predicted as the others did together."""
+        """Log likelihood of rewards from the n-th on; NaN entries are replaced by the mixture's log
+        likelihood."""
         silent = np.flatnonzero(np.isnan(scores))
         if len(silent):
             evidence = [self._recent.evidence_before(since + i) for i in range(len(scores))]
@@ -281,8 +281,8 @@ class StructureSearch(Stateful):
     def _try(
         self, i: int, candidate: Candidate, window: Window, upto: int, units: Units
     ) -> Job[None]:
-        """Live through the window and what came since; then take a place, if the weight deserves
-        one."""
+        """Replay the window and later rewards; then accept the candidate, if its weight is large
+        enough."""
         bank, slots = self.bank, self.slots.of[i]
         spec = candidate.spec
         if self._is_known(i, spec, len(window.t)):
@@ -293,7 +293,7 @@ class StructureSearch(Stateful):
         likelihood = self._total(scores, upto - len(scores))
         while upto < self._recent.count:
             if upto < self._recent.start:
-                return  # more came than the window holds: there will be another search
+                return  # more rewards arrived than the window holds: another search will follow
             more = self._recent.window(units, upto)
             likelihood += self._total((yield from bank.replay(spare, more, units.binary)), upto)
             upto += len(more.t)
@@ -306,7 +306,7 @@ class StructureSearch(Stateful):
         )  # from rewards that came after the search began
         log_weight = math.log(pi) + likelihood - (self._gain + self._added + since)
         empty = [m for m in slots if not bank.arrays.active[m] and m != spare]
-        # A better place on the same peak is no further model: it inherits.
+        # A better period on the same peak replaces the incumbent.
         leaving = incumbent
         if incumbent is None and not empty:
             leaving = min((m for m in slots if m != spare), key=lambda m: float(log_weights[m]))

@@ -69,8 +69,8 @@ ANY, BINARY, HURDLE = 0, 1, 2
 
 
 class _MixtureFit(Stateful):
-    """Mixtures in the units of some rewards: of rewards, or of chances and sizes; `period` is one
-    that was found (0: none), `learnt` the number of the next reward."""
+    """Mixtures in the units of some rewards: one of rewards, or two of probabilities and sizes.
+    `period` is one that was found (0: none), `n_learnt` the number of the next reward."""
 
     state = ("likelihood", "contexts", "mixtures", "n_learnt")
 
@@ -97,7 +97,7 @@ class _MixtureFit(Stateful):
             mixture.fit(np.log(rewards[rewards > 0]), arms[rewards > 0])
 
     def row(self, raw: FloatArray, time: float | None) -> FloatArray:
-        """x of what is seen at a time; a decision and its reward share it."""
+        """Features of a context at a time; a decision and its reward share them."""
         seen = time, raw.tobytes()
         x = self._rows.get(seen)
         if x is None:
@@ -164,7 +164,7 @@ class StructuralThompson(Stateful):
         self._raw = np.zeros((_KEPT, contexts.raw_dim))
 
     def _new_mixture(self, period: float) -> StructuralMixture:
-        """Of as many structures as there is room for, with a period (0: none)."""
+        """A mixture of as many structures as memory allows, with a period (0: none)."""
         blocks = replace(self._blocks, period=period)
         structures = structures_of(blocks)
         numbers = np.cumsum([s.size(blocks) ** 2 for s in structures]) * self._n_blocks
@@ -177,7 +177,7 @@ class StructuralThompson(Stateful):
         return best_arm(scores[0], context.available, self._rng)
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """Shares by so many draws of a model and of rewards."""
+        """Choose by each arm's share of `draws` draws of a model and of rewards."""
         return pick(self.shares(context, draws))
 
     def shares(self, context: Context, draws: int) -> FloatArray:
@@ -207,7 +207,7 @@ class StructuralThompson(Stateful):
         self._search_is_due |= _search_is_due(self._count)
 
     def _teach(self, fit: _MixtureFit, i: int) -> None:
-        """A reward of the record, at its place in it."""
+        """Learn a reward of the record."""
         time = None if math.isnan(self._times[i]) else float(self._times[i])
         now = float(self._decided[i]) if time is None else time / HOUR_SECONDS
         x = fit.row(self._raw[i], time)
@@ -240,7 +240,7 @@ class StructuralThompson(Stateful):
             self._refit(found)
 
     def upkeep(self) -> bool:
-        """Look for a period, or replay a reward to the mixtures that take over; True while more is
+        """Search a period, or replay a reward in the successor mixtures; True while more is
         pending."""
         fit = self._successor
         if fit is None:
@@ -280,7 +280,7 @@ class StructuralThompson(Stateful):
         return rewards[:-1], rewards[-1]
 
     def snapshot(self) -> Snapshot:
-        """All that was learnt, also by mixtures that are to take over."""
+        """The state, also of the successor mixtures."""
         successor = self._successor
         return {
             **super().snapshot(),
@@ -306,7 +306,7 @@ class StructuralThompson(Stateful):
         return self._count
 
     def beliefs(self) -> list[Belief]:
-        """What structures say with and without their seasons, those that say the same together."""
+        """Structures with and without their seasons; those with equal words are added up."""
         weights: dict[str, float] = {}
         for model in self._fit.mixtures[0].submodels(self._now):
             weights[model.words] = weights.get(model.words, 0.0) + model.weight

@@ -31,7 +31,7 @@ standard deviation."""
 _PERSISTENCES = {1.0: 0.5, 0.95: 0.25, 0.8: 0.25}
 """rho of the deviation in an hour (1: none), and how likely each is."""
 _PERIODIC = 1e-4
-"""How likely a structure is with a period that was found among a thousand or so, beside itself
+"""How likely a structure is with a period that was found among a thousand or so, relative to itself
 without."""
 _PERIODIC_WEEKS = 4
 """Weeks in each of which an arm must be best where rewards have a period of their own."""
@@ -40,8 +40,8 @@ _DRAW_SCALES = {False: np.array([0.4, 1.0, 2.0]), True: np.array([0.25, 1.0, 0.5
 """Least and largest factor on the width of draws, and c (`models/noise.py`); smaller where all arms
 share weights, which every arm then tries out."""
 _SPEAKS, _SURE = 0.01, 0.99
-"""Weight of a model that is asked for what is said, and the chance from which on an arm is named
-best: 168 hours are looked at again and again, so that at 95% equal arms are told apart too
+"""Least weight of a model that takes part in explanations, and the probability from which on an
+arm is named best: 168 hours are tested repeatedly, so that at 95% equal arms would be named too
 often."""
 _LARGEST_LOG = 300.0
 """Sizes are compared up to e^300."""
@@ -125,7 +125,7 @@ class StructuralMixture(Stateful):
         return shared
 
     def submodels(self, now: float) -> list[Submodel]:
-        """What the leading models say, each with and without its seasons."""
+        """Submodels of the leading models, with and without seasons."""
         weights = np.exp(self.log_weights)
         return submodels(self.structures, self.blocks, self.models, weights, now, least=_SPEAKS)
 

@@ -1,15 +1,15 @@
-"""What structural models say: every structure beside itself without some of its seasons.
+"""Explanations of structural models: every structure compared with itself without some seasons.
 
-A structure has what was declared, the hour and the weekend, also where these explain nothing. That
-does no harm to decisions, and would be a lie in a sentence. So for what is said every structure is
+A structure has the declared fields, the hour and the weekend, also where these explain nothing. That
+does no harm to decisions, but explanations would be wrong. So for explanations every structure is
 compared with itself without some blocks B. With weights w ~ N(m, C) and the prior N(0, V), for each
 arm by itself,
 
     p(data | w_B = 0) / p(data) = prod over arms of N(0; m_B, C_BB) / N(0; 0, V_BB)
 
 (the Savage-Dickey density ratio; Dickey, 1971), and without B the posterior is that of w given
-w_B = 0. What is said of hours is the share of draws from all of them, by weight, in which an arm is
-the best.
+w_B = 0. The probability that an arm is best in an hour is its share of draws from all submodels, by
+weight.
 """
 
 from __future__ import annotations
@@ -121,5 +121,5 @@ def draw_weights(
 
 
 def draws_for(n_arms: int) -> int:
-    """How many draws are made of so many arms in the hours of a day."""
+    """Number of draws in the hours of a day, for `n_arms` arms."""
     return max(_FEWEST_DRAWS, min(_DRAWS, _MOST_VALUES // (24 * n_arms)))

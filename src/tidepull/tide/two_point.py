@@ -1,12 +1,11 @@
-"""Rewards that come in two kinds, such as 0 and 1 with a little noise.
+"""Two-point rewards: two values with a little noise, such as 0 and 1.
 
-Where an arm is right or wrong, the errors of a linear rule have two heads, and no bell fits them:
-judged by it, models rise and fall by many nats with single rewards. So all that counts of a
-reward is which kind it is of.
+Where an arm is right or wrong, the errors of a linear model are bimodal, and a Student-t likelihood
+moves weights by many nats with single rewards. So only the cluster of a reward counts.
 
-There are two kinds if nine tenths of the variance of all rewards lie between them. They stay while
-recent rewards keep close to them, however rare one kind becomes; but only while what is paid
-*within* a kind is noise. If arms, contexts or a rhythm explain it, how much is paid counts again.
+There are two clusters if nine tenths of the variance of all rewards are between them. They stay
+while recent rewards are close to them, however rare one cluster becomes, and while the rewards
+*within* a cluster are noise. If arms, contexts or a period explain these, values count again.
 """
 
 from __future__ import annotations
@@ -18,27 +17,26 @@ import numpy as np
 from tidepull.types import FloatArray, IntArray
 
 _PURE, _TIGHT, _NOISE = 0.9, 1 / 3, 0.3
-"""The share of the variance between the kinds when they are first taken for two; how far rewards
-may lie from their kinds later (root mean square, in spreads); the share of the variance within a
-kind that may be explained."""
+"""Share of the variance between clusters that new ones need; largest root mean square distance of
+rewards from known clusters, in spreads; share of the variance within a cluster that may be
+explained."""
 _FEWEST, CHECK_WINDOW, CHECK_INTERVAL = 16, 256, 64
-"""Rewards that can tell; those among which what is paid within a kind is looked at; and those that
-say, each time that so many have come, whether known kinds stay."""
+"""Fewest rewards of a test; rewards in which the values within a cluster are tested; rewards
+between two tests of known clusters."""
 _ARMS, _FEATURES, _OF_A_FEATURE = 4, 32, 4
-"""Arms and most numbers of their contexts that are looked at, and fewest rewards for each
-number."""
+"""Arms and numbers of their contexts that are tested, and fewest rewards for each number."""
 _CHANCE = 1e-5
 _TERMS = 60
-"""Of a continued fraction: enough for 256 rewards."""
+"""Terms of the continued fraction: enough for 256 rewards."""
 _ROUNDING = 1e-9
-"""Deviations within a kind, beside the size of rewards, that are none."""
+"""Deviations within a cluster, relative to the size of rewards, that are rounding."""
 _SMALLEST = 1e-6
-"""Of half the distance between the kinds, beside the size of rewards."""
+"""Smallest half distance of the clusters, relative to the size of rewards."""
 
 
 def is_still_two_point(rewards: FloatArray, centre: float, spread: float) -> bool:
-    """Whether no reward lies far from known kinds, at centre - spread and centre + spread, and the
-    latest lie close.
+    """Whether all rewards are near the known clusters, at centre - spread and centre + spread, and
+    the latest are close.
 
     >>> is_still_two_point(np.array([0.9, 1.1, 1.0]), 0.5, 0.5)
     True
@@ -52,7 +50,7 @@ def is_still_two_point(rewards: FloatArray, centre: float, spread: float) -> boo
 
 
 def fit_two_clusters(rewards: FloatArray, threshold: float) -> tuple[float, float] | None:
-    """Centre and spread of two kinds on both sides of a threshold, if they are two.
+    """Centre and spread of two clusters on both sides of a threshold; None if there are not two.
 
     >>> fit_two_clusters(np.array([0.0, 0.9, 1.1, 0.1] * 4), 0.5)
     (0.525, 0.475)
@@ -73,8 +71,8 @@ def fit_two_clusters(rewards: FloatArray, threshold: float) -> tuple[float, floa
 
 
 def explained_within(rewards: FloatArray, arms: IntArray, x: FloatArray, centre: float) -> bool:
-    """Whether something explains what was paid lately within the more frequent kind: which arm it
-    was, the context of one of the arms that were played most, or a rhythm."""
+    """Whether the arm, the context of one of the most frequent arms, or a period explains recent
+    rewards within the larger cluster."""
     rewards, arms, x = rewards[-CHECK_WINDOW:], arms[-CHECK_WINDOW:], x[-CHECK_WINDOW:]
     high = rewards > centre
     mine = high if 2 * int(high.sum()) >= len(high) else ~high

@@ -1,7 +1,6 @@
-"""The latest finished rounds, kept so that models born later can live through them: memory
-bounded for ever.
+"""The latest finished rounds, which candidates and rebuilds replay; memory is bounded.
 
-Rounds stand in the order in which their rewards n_rewards_seen, which need not be the order of decisions.
+Rounds are in the order in which their rewards arrived, which need not be the order of decisions.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from tidepull.types import FloatArray, IntArray
 
 _SPARE_RAW = 256
 _LONGEST_SPAN = 4
-"""Scans go back at most so many times as many rounds as there are rewards in the window."""
+"""Largest span of a scan, relative to the number of rewards in the window."""
 
 
 class RecentRounds(Stateful):
-    """A ring of `capacity` rounds. What contexts looked like before the map is kept for the first
-    `raw_capacity` rewards (and a few more, for those that come while a new map is made): after that
-    the map no longer changes."""
+    """Ring buffer of `capacity` rounds. Contexts before the map are kept for the first
+    `raw_capacity` rewards, and a few more, for those that arrive while a new map is fitted; after
+    that the map is fixed."""
 
     state = (
         "count",
@@ -63,7 +62,7 @@ class RecentRounds(Stateful):
         evidence: float,
         network: float,
     ) -> None:
-        """Take in a round; the oldest makes room."""
+        """Add a round; it replaces the oldest."""
         i = self.count % self.capacity
         self._t[i], self._arm[i], self._reward[i], self._covariates[i] = t, arm, reward, covariates
         self._n_rewards_seen[i], self._x[i], self._evidence[i], self._network[i] = (
@@ -96,12 +95,11 @@ class RecentRounds(Stateful):
 
     @property
     def raw(self) -> FloatArray | None:
-        """What was seen of the chosen arms, one row for each reward; None when not all of it is
-        kept."""
+        """Contexts of the chosen arms, one row for each reward; None if some are no longer kept."""
         return self._raw[: self.count] if self.count <= len(self._raw) else None
 
     def evidence_before(self, index: int) -> float:
-        """Log evidence of the whole mixture just before the n-th reward n_rewards_seen."""
+        """Log evidence of the mixture before the n-th reward."""
         return float(self._evidence[index % self.capacity])
 
     def past(self, threshold: float) -> Past:
@@ -120,19 +118,19 @@ class RecentRounds(Stateful):
         return self._covariates[self._order(since)]
 
     def network(self, since: int = 0) -> FloatArray:
-        """Log likelihood of each of these rewards under the network, in the units in which they
-        were paid."""
+        """Log likelihoods of rewards from the n-th on under the network, in the units of
+        rewards."""
         return self._network[self._order(since)]
 
     def events(self, since: int) -> list[tuple[int, int, float]]:
-        """Round, arm and reward of each of them."""
+        """Round, arm and reward of each reward from the n-th on."""
         order = self._order(since)
         rows = zip(self._t[order], self._arm[order], self._reward[order], strict=True)
         return [(int(t), int(arm), float(reward)) for t, arm, reward in rows]
 
     def window(self, units: Units, since: int = 0) -> Window:
-        """The rounds whose rewards n_rewards_seen since the n-th, as the kernels read them, in these
-        units."""
+        """The rounds whose rewards arrived from the n-th on, in these units, as the kernels read
+        them."""
         order = self._order(since)
         return Window(
             t=self._t[order],
@@ -143,10 +141,10 @@ class RecentRounds(Stateful):
         )
 
     def adopt(
-        self, covariates: FloatArray, x: FloatArray, evidence: FloatArray, *, silence: bool
+        self, covariates: FloatArray, x: FloatArray, evidence: FloatArray, *, drop_network: bool
     ) -> None:
-        """New covariates, context vectors and evidence for all rounds in the window; `silence`: as if
-        the network had slept so far."""
+        """Replace covariates, context vectors and evidence of all rounds in the window;
+        `drop_network` forgets the scores of the network."""
         n = len(self)
         order = self._order()
         self._covariates[order], self._x[order], self._evidence[order] = (
@@ -154,7 +152,7 @@ class RecentRounds(Stateful):
             x[-n:],
             evidence[-n:],
         )
-        if silence:
+        if drop_network:
             self._network[:] = np.nan
 
     def clip(self, low: float, high: float) -> bool:
@@ -169,7 +167,7 @@ class RecentRounds(Stateful):
 
 
 def one_by_one(window: Window) -> Rounds:
-    """A window as rounds without gaps; those whose reward has not come have the arm -1."""
+    """A window as rounds without gaps; rounds without a reward have the arm -1."""
     t, n = window.t, len(window.t)
     if t[-1] - t[0] == n - 1 and bool((np.diff(t) == 1).all()):
         return Rounds(int(t[0]), window.arm, window.y)

@@ -358,12 +358,12 @@ def test_what_contexts_looked_like_is_kept_while_all_of_it_is() -> None:
 def test_window_adopts_new_numbers_for_all_its_rounds() -> None:
     made = recent(6)
     covariates = np.arange(5.0)[:, None] + np.zeros(len(all_covariates()))
-    made.adopt(covariates, np.full((4, 2), 3.0), np.arange(4.0), silence=False)
+    made.adopt(covariates, np.full((4, 2), 3.0), np.arange(4.0), drop_network=False)
     np.testing.assert_array_equal(made.covariates()[:, 0], [1, 2, 3, 4])
     assert [made.evidence_before(i) for i in (2, 3, 4, 5)] == [0, 1, 2, 3]
     np.testing.assert_array_equal(made.window(Units()).x, np.full((4, 2), 3.0))
     assert np.isfinite(made.network()).all()
-    made.adopt(covariates, np.full((4, 2), 3.0), np.arange(4.0), silence=True)
+    made.adopt(covariates, np.full((4, 2), 3.0), np.arange(4.0), drop_network=True)
     assert np.isnan(made.network()).all()
 
 

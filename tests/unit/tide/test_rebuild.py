@@ -110,7 +110,7 @@ def test_everybody_lives_again_in_the_new_units(n: int) -> None:
         (NOW.spread / new.units.spread) ** 2 * world.bank.arrays.b / world.bank.arrays.a, 0.003, 1.0
     )
     check(world, new, noise if n > 16 else old)
-    assert not new.silence
+    assert not new.drop_network
     assert world.mixture.log_weights == pytest.approx(np.log(PRIOR)), (
         "the mixture decides as before meanwhile"
     )
@@ -144,7 +144,7 @@ def test_network_is_silent_about_rewards_that_seemed_to_be_binary() -> None:
     world = World([0.0, 1.0, 1.0, 0.0, 0.5, 1.0], Units())
     new = finish(world.work())
     assert new is not None
-    assert new.silence
+    assert new.drop_network
     assert not new.units.binary
     assert math.exp(new.mixture.log_weights[2]) == pytest.approx(0.2), (
         "who says nothing keeps its weight"
@@ -153,7 +153,7 @@ def test_network_is_silent_about_rewards_that_seemed_to_be_binary() -> None:
     kept = finish(again.work())
     assert kept is not None
     assert kept.units == Units()
-    assert not kept.silence
+    assert not kept.drop_network
     check(again, kept, again.bank.arrays.ridge)
 
 

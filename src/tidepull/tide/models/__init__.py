@@ -1,2 +1,1 @@
-"""What time may be doing: one small file for each family of models, and the compiled bank of
-them."""
+"""Models of time: a file for each family, and the compiled bank of linear models."""

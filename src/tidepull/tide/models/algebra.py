@@ -18,7 +18,7 @@ unordered_inlined = kernel(nogil=True, exact=False, inline=True, fastmath=_UNORD
 
 TWO_PI = 2 * math.pi
 _FARTHEST, _SUREST = 1e9, 40.0
-"""Of means and log odds, so that squares and exponentials stay finite."""
+"""Largest means and log odds, so that squares and exponentials stay finite."""
 
 
 @inlined
@@ -80,11 +80,11 @@ def log_binary(y: float, chance: float, leverage: float) -> float:
 
 @inlined
 def log_two_point(y: float, mean: float, a: float, scale2: float) -> float:
-    """The same from Student's t with 2a degrees of freedom about `mean`: p(1) / p(-1) = t(1 - mean)
-    / t(-1 - mean)."""
+    """Log probability of a reward of 0 or 1 (y = -1 or 1) from Student's t with 2a degrees of
+    freedom about `mean`: p(1) / p(-1) = t(1 - mean) / t(-1 - mean)."""
     mean = min(max(mean, -_FARTHEST), _FARTHEST)
     near = (1 - mean) * (1 - mean) / (2 * a * scale2)
     far = (1 + mean) * (1 + mean) / (2 * a * scale2)
     odds = min(max((a + 0.5) * (math.log1p(far) - math.log1p(near)), -_SUREST), _SUREST)
-    told: float = log_binary(y, 1 / (1 + math.exp(-odds)), 0.0)
-    return told
+    score: float = log_binary(y, 1 / (1 + math.exp(-odds)), 0.0)
+    return score

@@ -1,6 +1,6 @@
-"""The bank: slots for models of any family, their shared prior, and what may be asked of them.
+"""The bank: slots for linear models of any family, and their shared prior.
 
-A slot is as large as the largest model it may hold, so births and deaths move no memory.
+A slot is as large as the largest model it may hold, so a change of model moves no memory.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from tidepull.types import BoolArray, FloatArray, Snapshot
 
 _STEPS_OF_A_ROUND = 30
 _STEPS_OF_A_NUMBER = 2
-"""Memory that is filled for the first time: a page of it takes as long as a thousand products."""
+"""Steps of a number that is filled for the first time: a page of memory takes as long as a thousand
+products."""
 _FILLED_AT_ONCE = 30_000
 _LEAST_LEVERAGE = 1e-12
 _LEARNT = ("ridge", "a", "b", "stamp", "vec", "mat")
-"""What models learn; all else in the bank follows from who sits where."""
+"""Learnt arrays; all others follow from the specs."""
 _LONG = {"stamp": "block_at", "vec": "vec_at", "mat": "mat_at"}
-"""What lies slot after slot, and where each slot begins."""
+"""Arrays that are stored slot after slot, and the index of each slot's beginning."""
 
 
 class ModelBank:
-    """Conjugate models of many models; each of `slots` lists the specs it must have room
-    for."""
+    """Conjugate models; each of `slots` lists the specs it must have room for."""
 
     def __init__(
         self,
@@ -100,8 +100,8 @@ class ModelBank:
         )
 
     def assign(self, m: int, spec: Spec, noise: float | None = None, *, reset: bool = True) -> None:
-        """Put a model that knows nothing yet, or just the noise, into slot m; unless `reset`,
-        it is still to be reset."""
+        """Put an untrained model into slot m, with a noise if one is known; without `reset` it is
+        still to be reset."""
         self._seat(m, spec)
         self.arrays.active[m] = True
         noise = self.prior.b0 / self.prior.a0 if noise is None else noise
@@ -124,11 +124,11 @@ class ModelBank:
         bank.inverse[m] = dim > LARGEST and spec.discount == 1
 
     def reset(self, m: int) -> None:
-        """Slot m forgets all it learnt; its model and its ridge stay."""
+        """Reset slot m; its model and its ridge stay."""
         finish(self.resetting(m))
 
     def resetting(self, m: int) -> Job[None]:
-        """The same in slices."""
+        """Reset slot m in slices."""
         bank, (blocks, vectors, matrices), d = self.arrays, self._need[m], int(self.arrays.dim[m])
         bank.a[m], bank.b[m] = self.prior.a0, self.prior.b0
         bank.bins[m : m + 1], bank.odds[m : m + 1] = 0.0, 0.0
@@ -159,19 +159,19 @@ class ModelBank:
         )
 
     def adapt_ridge(self, m: int, units: float) -> None:
-        """lam0 from the noise as slot m sees it now, in new units of which `units` make an old one;
-        to be followed by `reset` and `live`."""
+        """Set lam0 from the present noise of slot m, in new units of which `units` make an old one;
+        `reset` and `replay` must follow."""
         bank = self.arrays
         bank.ridge[m] = self._ridges(units**2 * bank.b / bank.a)[m]
 
     def refresh_ridges(self) -> None:
-        """The same for all slots that are kept as moments, which need not live through anything
-        again."""
+        """Set lam0 from the present noise in all slots that are kept as moments, which need no
+        replay."""
         bank = self.arrays
         bank.ridge[:] = np.where(bank.inverse, bank.ridge, self._ridges(bank.b / bank.a))
 
     def noise(self, m: int) -> float:
-        """s2 = b / a, as slot m sees it."""
+        """s2 = b / a of slot m."""
         return float(self.arrays.b[m] / self.arrays.a[m])
 
     def assumed_noise(self, m: int) -> float:
@@ -187,8 +187,7 @@ class ModelBank:
     def observe(
         self, state: RoundState, arm: int, x: FloatArray, y: float, binary: bool
     ) -> FloatArray:
-        """Log likelihood of a standardised reward under every slot, each of which then learns
-        it."""
+        """Log likelihoods of a standardised reward under all slots, which then learn it."""
         scores = np.empty(self.size)
         self.score(state.t, state.row(arm), arm, x, y, binary, scores)
         return scores
@@ -203,12 +202,13 @@ class ModelBank:
         binary: bool,
         scores: FloatArray,
     ) -> None:
-        """The same for a row of notes, into the first numbers of `scores`."""
+        """Score and learn a reward, given a row of covariates; `scores` gets the log
+        likelihoods."""
         kernels.observe_boxed(self._box(self.arrays), t, covariates, arm, x, y, binary, scores)
 
     def replay(self, m: int, window: Window, binary: bool, start: int = 0) -> Job[FloatArray]:
-        """Slot m lives through a window of past rounds from row `start` on; log likelihoods round
-        by round."""
+        """Replay a window of past rounds in slot m from row `start` on; log likelihoods by
+        round."""
         scores = np.zeros(len(window.t))
         steps = _STEPS_OF_A_ROUND + int(self.arrays.dim[m]) ** 2 // (
             4 if self.arrays.inverse[m] else 1
@@ -219,14 +219,14 @@ class ModelBank:
         return scores[start:]
 
     def copy(self) -> ModelBank:
-        """A copy to work on while this one goes on deciding."""
+        """Copy, for a job that works while this bank decides."""
         other = self._copy_seats()
         other.arrays = Bank._make(array.copy() for array in self.arrays)
         return other
 
     def reset_copy(self, units: float | None) -> ModelBank:
-        """The same models, to be `reset` one by one; lam0 from the noise as each sees it now,
-        in new units of which `units` make an old one (None: as it is)."""
+        """Copy of the models, to be `reset` one by one; lam0 from the present noise of each, in new
+        units of which `units` make an old one (None: unchanged)."""
         other, bank = self._copy_seats(), self.arrays
         large = {name: getattr(bank, name) for name in _LONG}
         large = {name: pages.zeros(array.size, array.dtype) for name, array in large.items()}
@@ -243,7 +243,7 @@ class ModelBank:
         return made
 
     def replace_with(self, other: ModelBank) -> None:
-        """Take over all that another bank learnt."""
+        """Take the state of another bank."""
         self._families, self._need, self.arrays = other._families, other._need, other.arrays
 
     def predict(self, m: int, state: RoundState, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -285,7 +285,7 @@ class ModelBank:
         return drawn
 
     def _sees_all(self, m: int) -> bool:
-        """Whether contexts are kept in two widths, and slot m sees the wide one."""
+        """Whether contexts have two widths, and slot m uses the wide one."""
         return bool(self.layout.wide_dim) and self.spec(m).steady
 
     def _predict_wide(self, m: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -299,8 +299,8 @@ class ModelBank:
     def _wide_draws(
         self, m: int, X: FloatArray, count: int, rng: np.random.Generator
     ) -> list[FloatArray]:
-        """`draw` so many times: errors of arms ~ N(0, F Lam^-1 F'), so that no factor of Lam is
-        needed."""
+        """`count` draws of a model that uses wide contexts: errors of arms ~ N(0, F Lam^-1 F'), so
+        that no factor of Lam is needed."""
         means, covariance = self._predict_wide(m, X)
         leverages = np.maximum(covariance.diagonal(), _LEAST_LEVERAGE)
         values, vectors = np.linalg.eigh(
@@ -323,8 +323,8 @@ class ModelBank:
         *,
         about: Mapping[int, int] | None = None,
     ) -> FloatArray:
-        """Under each of some slots so many independent draws as `draw` makes them, one a row; with
-        `about` around the average of these slots' means (not for shared layouts)."""
+        """Independent draws as in `draw`, `n_draws[m]` rows for each slot m; with `about` centred
+        on the average of these slots' means (not for shared layouts)."""
         if self.layout.shared:
             made: list[FloatArray] = []
             for m, count in n_draws.items():
@@ -338,7 +338,7 @@ class ModelBank:
         )
 
     def snapshot(self) -> Snapshot:
-        """Who sits in which slot, and what each has learnt."""
+        """Specs of the slots, and what each model has learnt."""
         seats = [_plain(self.spec(m)) if self._families[m] else None for m in range(self.size)]
         active = self.arrays.active
         learnt = {
@@ -354,13 +354,13 @@ class ModelBank:
         return {"seats": seats, "active": active.copy(), **learnt}
 
     def _parts(self, name: str, active: BoolArray) -> list[slice]:
-        """What active slots use of a long array: nothing else is saved."""
+        """Parts of a long array that active slots use; only these are saved."""
         at, i = getattr(self.arrays, _LONG[name]), list(_LONG).index(name)
         return [slice(int(at[m]), int(at[m]) + self._need[m][i]) for m in np.flatnonzero(active)]
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of a bank of the same layout; what does not fit is refused
-        first."""
+        """Continue from a snapshot of a bank of the same layout; a snapshot that does not fit is
+        refused first."""
         seats = snapshot["seats"]
         if len(seats) != self.size:
             raise SnapshotError(
@@ -406,7 +406,7 @@ def _plain(spec: Spec) -> list[Any]:
 
 
 def _checked(seat: list[Any]) -> Spec:
-    """A spec from JSON; codes that nobody declared are errors."""
+    """A spec from JSON; unknown codes are errors."""
     spec = Spec._make(tuple(part) if isinstance(part, list) else part for part in seat)
     known = set(range(NO_COVARIATE, len(all_covariates())))
     if (

@@ -1,8 +1,8 @@
-"""Change points: rewards stay as they are until, in some round, they are drawn anew; all arms at
-once, or one arm.
+"""Change points (Adams and MacKay, 2007): expected rewards are constant until they are drawn anew in
+some round, for all arms at once or for one arm.
 
-`run_lengths.py` has the equations. Which round it was, and what the rewards were before and after, can be
-asked for.
+`run_lengths.py` has the equations. Findings are the rounds of changes, and the mean rewards before and
+after.
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ from tidepull.tide.models.run_lengths import NONE, RunLengths
 from tidepull.types import FloatArray, Snapshot
 
 HAZARDS = (1 / 5000, 1 / 1000, 1 / 200)
-"""Of all arms together."""
+"""Hazards of a change of all arms."""
 ARM_HAZARDS = tuple(hazard / 4 for hazard in HAZARDS)
-"""Of each arm by itself: every change of the world is one of its arms."""
+"""Hazards of a change of one arm: every change of the world is one of its arms."""
 _MOST_RUNS, _FEWEST_RUNS, _PRODUCTS = 100, 12, 40_000
 _LARGEST = 4_000_000
 _MOST_CHANGES = 16
 _CURIOSITY = 0.1
-"""Where each arm changes by itself, an arm that was not played for long may be another by now.
-Thompson sampling asks after it with the chance that it is, which is too often: what is found out is
-worth no more than the time to the next change. A tenth of that chance."""
+"""Where each arm changes by itself, an arm that was not played for long may have changed. Thompson
+sampling would explore it with the probability of a change, which is too often, since what is learnt
+holds only until the next change. A tenth of that probability is used."""
 _MOVED, _MOST_MOVED = 2.0, 3
 
 
 class RunLengthFilter(ConjugateFilter):
-    """When did the present stretch begin? `together`: all arms change at once, else each by
-    itself."""
+    """Posterior over run lengths. `together`: all arms change at once, else each by itself."""
 
     family, fixed = "changes", ("hazards",)
 
@@ -46,13 +45,13 @@ class RunLengthFilter(ConjugateFilter):
     @property
     def words(self) -> str:
         """One line that a person understands."""
-        who = "all arms change at once" if self._together else "each arm changes by itself"
+        which = "all arms change at once" if self._together else "each arm changes by itself"
         rounds = round(1 / float(self.arrays.hazards[int(np.argmax(self.arrays.belief))]))
-        every = f"{who}, about every {rounds:,} rounds"
+        every = f"{which}, about every {rounds:,} rounds"
         return every + (", the context decides" if self._blocks.contextual else "")
 
     def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
-        """Log likelihood of the reward of round t, which is then learnt; NaN when that round is
+        """Log likelihood of the reward of round t, which is then learnt; NaN if that round is
         forgotten."""
         block = 0 if self._blocks.layout.shared else arm
         series, block = (0, block) if self._together else (block, 0)
@@ -60,7 +59,7 @@ class RunLengthFilter(ConjugateFilter):
         return float(run_lengths.observe_boxed(box, t, series, block, x, y, binary))
 
     def replay(self, window: Window, binary: bool) -> Job[FloatArray]:
-        """Live through a window of past rounds; log likelihoods round by round."""
+        """Replay a window of past rounds; log likelihoods by round."""
         scores, none = np.empty(len(window.t)), np.zeros_like(window.arm)
         x, arms = self._seen(window)
         series, blocks = (none, arms) if self._together else (arms, none)
@@ -84,15 +83,14 @@ class RunLengthFilter(ConjugateFilter):
         return self._draw(np.stack([series, picked[series], block], axis=1), X, binary, rng)
 
     def reset_copy(self, units: float | None) -> Filter:
-        """The same model that knows nothing; lam0 from the noise as it sees it now in new units."""
+        """An untrained copy; lam0 from the present noise, in new units."""
         made = RunLengthFilter(self._blocks, self._together)
         made._adopt_ridge(self, units)
         return made
 
     def findings(self, centre: float, spread: float) -> list[Finding]:
-        """Changes with their rounds (as in `Event.decided`), how likely it is that something
-        changed about then or since, and which arms' mean rewards moved by more than chance would
-        have it."""
+        """Changes: their rounds (as in `Event.decided`), the probability of a change about then or
+        since, and the arms whose mean rewards moved by more than chance."""
         found = [
             change
             for c in range(len(self.arrays.latest))
@@ -186,7 +184,7 @@ def _runs_of(blocks: Blocks) -> int:
 
 
 def _filters(layout: Layout, prior: NoisePrior, _: int) -> list[Filter]:
-    """All arms together and each by itself."""
+    """Filters of changes of all arms at once and of each arm."""
     blocks = Blocks(layout, layout.context_dim > 1, prior)
     if layout.mixed or (
         blocks.contextual and _runs_of(blocks) * blocks.count * blocks.dim**2 > _LARGEST

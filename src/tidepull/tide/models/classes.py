@@ -1,9 +1,9 @@
-"""One arm is right at a time, and what is seen tells which.
+"""Gaussian classes: one arm is right in a round, and the context depends on which.
 
-`gaussian_classes.py` has the equations. Where an arm pays if it is right, a success says what rounds of its
-class look like, and a failure that it is another one's: with many arms that is much more than a
-rule for each arm by itself can learn from the same rewards. Classes may come and go: how often each
-has come lately counts as much as what is seen.
+`gaussian_classes.py` has the equations. Where an arm pays if it is right, a success gives the
+context of its class, and a failure that of another class: with many arms this is much more than a
+regression for each arm learns from the same rewards. Class frequencies may change: recent
+frequencies are the prior of a class.
 """
 
 from __future__ import annotations
@@ -25,24 +25,23 @@ from tidepull.types import FloatArray, Snapshot
 _SHARES = (0.1, 0.3, 0.6)
 _MEMORIES = (1.0, 0.98, 0.8)
 _PAYS = ((19.0, 1.0), (0.5, 49.5))
-"""As if so many right and wrong arms had paid, and not, before the first round."""
+"""Prior counts of right and wrong arms that were paid, and not."""
 _WIDTH = 0.25
-"""Of draws, in the posterior's standard deviations: least width of weights on a context
-(`NoisePrior.min_scale`)."""
+"""Draw scale of centres: the least draw scale of weights on a context (`NoisePrior.min_scale`)."""
 _LARGEST, _MOST = 1_000_000, 200_000
-"""Products in a search for white coordinates, and in a round: a fraction of a millisecond."""
+"""Limits of products in a fit of the whitening, and in a round: a fraction of a millisecond."""
 _UNSAID = -4.0
-"""Log density, less log(1 + y^2), of rewards that are not of two kinds: nothing that can lead."""
+"""Log density, less log(1 + y^2), of rewards that are not two-point: too low to lead."""
 _CLOSE, _STEEPEST = 1e-6, 1e9
-"""Of a sum of weights to 1; and most of what is found in white coordinates."""
+"""Tolerance of a sum of weights, and largest number of a whitening."""
 _HUGE = 1e100
-"""Of a reward, so that its square is finite."""
+"""Largest reward, so that its square is finite."""
 _FIXED = ("between_shares", "decays", "z", "factor", "work", "chances")
 _LEARNT = tuple(name for name in GaussianClasses._fields if name not in _FIXED)
 
 
 class ClassFilter:
-    """Which arm is right? A centre for each, and how often it has been its turn."""
+    """Posterior over the class of a round: a centre for each arm, and its recent frequency."""
 
     family = "classes"
     words = "one arm is right at a time, the context tells which"
@@ -59,7 +58,7 @@ class ClassFilter:
         return float(gaussian_classes.observe(self._box(self.arrays), t, arm, x[1:], y))
 
     def replay(self, window: Window, binary: bool) -> Job[FloatArray]:
-        """Live through a window of past rounds; log likelihoods round by round."""
+        """Replay a window of past rounds; log likelihoods by round."""
         if not binary:
             return np.asarray(_UNSAID - np.log1p(np.minimum(np.abs(window.y), _HUGE) ** 2))
         scores = np.empty(len(window.t))
@@ -84,9 +83,8 @@ class ClassFilter:
         return scores
 
     def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
-        """One draw of every arm's expected reward in round t: of the centres, narrowly, then what
-        follows for this round (where a row is expected about a centre stays as wide as if it were
-        not drawn)."""
+        """One draw of every arm's expected reward in round t, by a narrow draw of the centres; the
+        variance of a context about a centre is as without the draw."""
         K, d = self._size
         along = rng.standard_normal(K)
         if not binary:
@@ -100,15 +98,15 @@ class ClassFilter:
         return np.asarray(2 * (p_wrong + (p_right - p_wrong) * chances) - 1)
 
     def reset_copy(self, units: float | None) -> Filter:
-        """The same model that knows nothing."""
+        """An untrained copy."""
         return ClassFilter(*self._size)
 
     def refresh_ridge(self) -> None:
         """There is none."""
 
     def findings(self, centre: float, spread: float) -> list[Finding]:
-        """How many arms have been right so far, how often the right one pays, and how long it
-        counts which came."""
+        """Number of arms that have been right, how often the right arm pays, and the memory of
+        class frequencies."""
         classes = self.arrays
         found = int((classes.n_rows >= 0.5).sum())
         p_right = float(classes.payoffs[RIGHT, PAID] / classes.payoffs[RIGHT].sum())

@@ -1,7 +1,6 @@
-"""Draws under several models, as a decision by shares needs them: one call of a kernel for all
-of them.
+"""Draws under several models, by one call of a kernel.
 
-The generator is asked in the order in which models would be asked one by one.
+Random numbers are drawn in the order of draws under one model after the other.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ def sample_many(
     *,
     about: Mapping[int, int] | None = None,
 ) -> FloatArray:
-    """So many draws of every arm's expected reward under each slot, one a row, where arms have
-    blocks of their own; `draw_scales` are those of `NoisePrior`. With `about`, a draw leaves the mean of
-    its own slot for the average of means of those slots (of which it is one), each counted so many
-    times: what it adds is its uncertainty alone."""
+    """Sample `n_draws[m]` reward vectors from each model m, one a row, where arms have blocks of
+    their own; `draw_scales` are those of `NoisePrior`. With `about`, a draw is centred on the
+    average prediction of those models (of which it is one), weighted by their counts: only its
+    error is its own."""
     asked = about or n_draws
     slots = np.array(list(asked))
     counts = np.array([n_draws.get(m, 0) for m in asked])

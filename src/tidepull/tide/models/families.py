@@ -45,7 +45,7 @@ def describe(spec: Spec) -> str:
 def build_filters(
     layout: Layout, families: list[str], prior: NoisePrior, streams: Streams
 ) -> list[Filter]:
-    """The models with a hidden state, which are not kept in the bank."""
+    """Construct the state-space models, which are not stored in the bank."""
     filters: list[Filter] = []
     for name in families:
         build = FAMILIES[name].filters

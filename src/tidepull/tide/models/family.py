@@ -1,8 +1,7 @@
-"""What a family of models is: everything about it stands in the family's own file.
+"""Families of models: everything about a family is in its own file.
 
-A family says how likely it is before anything is seen, which members it begins with and how many
-more may be born, how candidates are looked for, what it remembers of the past, and how all this is
-said and drawn.
+A family has a prior, initial members and spare slots, a search for candidates, lagged covariates,
+and a description in words.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ _LARGEST_SLOT = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What all models have in common. `shared`: arms are told apart by their vectors alone.
-    `products`: how many multiplications the models of one family may cost in a round, beyond
-    the first few. `most_blocks`: with more weight vectors a model would not live to learn
-    anything. `wide_dim`: where arms have more numbers than directions are kept (`context_dim`), all
-    of them stand behind these, for who believes that nothing changes; else 0.
+    """Common properties of all models. `shared`: arms differ by their vectors alone.
+    `products`: multiplications that the models of one family may cost in a round, beyond the first
+    few. `most_blocks`: with more weight vectors a model would learn too slowly. `wide_dim`: where
+    arms have more numbers than the context map has directions (`context_dim`), all of them are
+    appended, for models of constant rewards; else 0.
     """
 
     n_arms: int
@@ -42,10 +41,10 @@ class Layout:
 
     @property
     def mixed(self) -> bool:
-        """Whether arms have weights of their own on an observation, so that some models see it and
-        others do not. There a hidden state tells good rounds from bad ones by which model decided
-        them: it predicts the arms that others chose well, itself chooses badly, and explains the
-        errors of a rule that is not quite linear as changes."""
+        """Whether arms have weights of their own on an observation, so that some models use it and
+        others do not. There a hidden state separates good from bad rounds by the model that decided
+        them: it predicts the arms that others chose well, chooses badly itself, and explains the
+        errors of a nearly linear rule as changes."""
         return self.context_dim > 1 and not self.shared
 
     def dim(self, spec: Spec) -> int:
@@ -61,8 +60,8 @@ class Layout:
 
 @dataclass(frozen=True)
 class Pool:
-    """Slots of one family: those filled at the start, `spare` ones for births, and what each must
-    have room for."""
+    """Slots of one family: those filled at the start, `spare` ones for candidates, and the specs
+    that each must have room for."""
 
     family: str
     contextual: bool
@@ -72,11 +71,10 @@ class Pool:
 
 
 class Window(NamedTuple):
-    """Finished rounds in the order in which their rewards came: what a model needs to live
-    through them."""
+    """Finished rounds in the order in which their rewards arrived: the input of a replay."""
 
     t: IntArray  # the round of the decision
-    # (n, columns) what was noted then, as it concerns the arm; NaN where that is forgotten
+    # (n, columns) covariates of the arm; NaN if forgotten
     covariates: FloatArray
     arm: IntArray
     x: FloatArray  # (n, q) the chosen arm's context vector
@@ -84,8 +82,7 @@ class Window(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """The same one after the other without gaps, for scans: rounds t0, t0 + 1, ...; arm -1 where no
-    reward came."""
+    """Finished rounds t0, t0 + 1, ... without gaps, for scans; arm -1 without a reward."""
 
     t0: int
     arm: IntArray
@@ -93,63 +90,63 @@ class Rounds(NamedTuple):
 
 
 class Search(Protocol):
-    """What a family may ask when it looks for candidates."""
+    """Data and services for a family's search for candidates."""
 
     @property
     def layout(self) -> Layout:
-        """What all models have in common."""
+        """Common properties of all models."""
 
     @property
     def contextual(self) -> bool:
-        """Whether candidates see the context."""
+        """Whether candidates use the context."""
 
     @property
     def window(self) -> Window:
-        """The past that candidates will live through."""
+        """The window that candidates replay."""
 
     @property
     def rounds(self) -> Rounds:
-        """The same for scans."""
+        """The window as rounds without gaps."""
 
     def heaviest(self) -> list[Spec]:
-        """The two heaviest of the pool, however light they are."""
+        """The two heaviest models of the pool, whatever their weights."""
 
     def sines(self) -> Job[list[float]]:
         """Periods of the three strongest sines, without context."""
 
     def spectral_peaks(self, count: int) -> Job[list[tuple[float, float]]]:
-        """The strongest rhythms in the products of reward and context: periods, and offsets of
-        square waves."""
+        """The strongest spectral peaks of the products of reward and context: periods, and offsets
+        of square waves."""
 
     def heaviest_of(self, families: Sequence[str]) -> Spec | None:
-        """The heaviest of these families that sees no context; None when there is none."""
+        """The heaviest context-free model of these families; None if there is none."""
 
     def ridge(self, spec: Spec) -> float:
         """lam0 of a model in a spare slot."""
 
 
 class Candidate(NamedTuple):
-    """A model worth a try, and from how many candidates it was chosen."""
+    """A proposed model, and the number of candidates from which it was chosen."""
 
     spec: Spec
     n_candidates: float
 
 
 Candidates: TypeAlias = Iterator[Candidate | int]
-"""Candidates one by one, and between them the steps that looking for them took."""
+"""Candidates, and between them the steps of the search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that happened or holds, in words and as JSON values."""
+    """A finding about past or present, in words and as JSON values."""
 
     words: str
     facts: dict[str, Any]
 
 
 class Filter(Protocol):
-    """One model with a hidden state and a kernel of its own; it sits beside the bank and is
-    weighed like a slot of it. Rewards come standardised, contexts as (1, z) for each arm."""
+    """A state-space model with a kernel of its own, which is weighed like a slot of the bank.
+    Rewards are standardised, contexts are (1, z) for each arm."""
 
     @property
     def family(self) -> str:
@@ -160,30 +157,28 @@ class Filter(Protocol):
         """One line that a person understands."""
 
     def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
-        """Log likelihood of the reward of round t, which is then learnt; NaN when that round is
+        """Log likelihood of the reward of round t, which is then learnt; NaN if that round is
         forgotten."""
 
     def replay(self, window: Window, binary: bool) -> Job[FloatArray]:
-        """Live through a window of past rounds; log likelihoods round by round."""
+        """Replay a window of past rounds; log likelihoods by round."""
 
     def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
         """One draw of every arm's expected reward in round t: of the hidden state, then of the
         weights."""
 
     def reset_copy(self, units: float | None) -> Filter:
-        """The same model that knows nothing; lam0 from the noise as it sees it now, in new
-        units of which `units` make an old one (None: as it is)."""
+        """An untrained copy; lam0 from the present noise, in new units of which `units` make an old
+        one (None: unchanged)."""
 
     def refresh_ridge(self) -> None:
-        """lam0 from the noise as it sees it now, where that needs no living through the past
-        again."""
+        """Set lam0 from the present noise, where that needs no replay."""
 
     def findings(self, centre: float, spread: float) -> list[Finding]:
-        """What it can say about the past and the present, oldest first, with rewards as they were
-        paid."""
+        """Findings about past and present, oldest first, in units of rewards."""
 
     def snapshot(self) -> Snapshot:
-        """All that it learnt."""
+        """The state of the model."""
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
@@ -191,8 +186,7 @@ class Filter(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """A way in which rewards may depend on time. `gated` builds filters that must first show what
-    their own decisions earn."""
+    """A way in which rewards may depend on time. `gated` builds gated models (`tide/gated.py`)."""
 
     name: str
     words: str
@@ -207,8 +201,7 @@ class Family:
 
 
 def fixed(layout: Layout, *specs: Spec) -> list[Pool]:
-    """A pool for each model that is there from the start and for ever, unless it would be too
-    large."""
+    """A pool for each permanent model, unless it would be too large."""
     return [Pool(s.family, s.contextual, (s,), 0, (s,)) for s in specs if not too_large(layout, s)]
 
 
@@ -221,12 +214,12 @@ def too_large(layout: Layout, spec: Spec) -> bool:
 def growing(
     layout: Layout, contextual: bool, initial: Sequence[Spec], room: Sequence[Spec]
 ) -> list[Pool]:
-    """One pool with spare slots for the structure search; `room` are the largest that it may
-    find."""
+    """One pool with spare slots for the structure search; `room` are the largest models that may be
+    found."""
     spare = 8 if contextual else 16 if layout.mixed else 24
     return [Pool(room[0].family, contextual, tuple(initial), spare, tuple(room))]
 
 
 def affordable(layout: Layout, dim: int) -> int:
-    """How many models of so many features may be kept up in every round."""
+    """Number of models of `dim` features that may be updated in every round."""
     return max(8, layout.products // (dim * dim))

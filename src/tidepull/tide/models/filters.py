@@ -1,7 +1,7 @@
-"""Models with a hidden state (`family.Filter`): a block of conjugate weights for each arm (or one,
+"""State-space models (`family.Filter`): a block of conjugate weights for each arm (or one,
 where arms are known by vectors) in every state, and the noise of all blocks.
 
-What a filter keeps is a tuple of arrays, among them those of its blocks, with three indices i, j
+The state of a filter is a tuple of arrays, among them those of its blocks, with three indices i, j
 and k: rewards `n` and their sum `s`, and where there is a context mu and P = Lam^-1 (`vec`, `mat`);
 and `noise`, see `A` and its neighbours. A block whose j is -1 has learnt nothing.
 """
@@ -53,7 +53,7 @@ def predict_block(
 def learn(
     known: Any, i: int, j: int, k: int, y: float, mean: float, leverage: float, v: FloatArray
 ) -> None:
-    """Take in a reward of which `predict_block` said mean, leverage and v; v is used up."""
+    """Learn a reward, given mean, leverage and v of `predict_block`; v is overwritten."""
     d = v.shape[0]
     if d > 1:
         if known.n[i, j, k] == 0.0:
@@ -120,7 +120,7 @@ def predict_shared(
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """How a filter sees arms and contexts, and what it assumes of noise."""
+    """Arms and contexts of a filter, and its noise prior."""
 
     layout: Layout
     contextual: bool
@@ -137,16 +137,15 @@ class Blocks:
         return 1 if self.layout.shared else self.layout.n_arms
 
     def array_sizes(self) -> tuple[int, ...]:
-        """How many numbers of vectors and matrices each of so many copies of a block needs: none
-        without context."""
+        """Numbers of the vectors and matrices of a block: none without context."""
         return (self.dim, self.dim**2) if self.contextual else (0, 0)
 
     def seen(self, X: FloatArray) -> FloatArray:
-        """What counts of context rows."""
+        """The columns of context rows that the filter uses."""
         return X[..., : self.dim]
 
     def noise(self) -> FloatArray:
-        """The noise of which nothing is known."""
+        """The prior of the noise."""
         ridge = self.ridge(self.prior.b0 / self.prior.a0)
         return np.array(
             [self.prior.a0, self.prior.b0, self.prior.a0, self.prior.b0, self.prior.memory, ridge]
@@ -180,7 +179,7 @@ class Blocks:
 
 
 class ConjugateFilter:
-    """What filters of conjugate blocks have in common; `arrays` is all that one keeps."""
+    """Base of filters of conjugate blocks; `arrays` is their state."""
 
     fixed: ClassVar[tuple[str, ...]] = ()
 
@@ -190,13 +189,13 @@ class ConjugateFilter:
         self._box = BoxCache()
 
     def refresh_ridge(self) -> None:
-        """lam0 from the noise as it sees it now; with a context only `fresh` can do it."""
+        """Set lam0 from the present noise; with a context only `reset_copy` can do it."""
         if not self._blocks.contextual:
             noise = self.arrays.noise
             noise[RIDGE] = self._blocks.ridge(float(noise[B] / noise[A]))
 
     def _adopt_ridge(self, of: ConjugateFilter, units: float | None) -> None:
-        """lam0 of another one, in new units of which `units` make an old one."""
+        """Copy lam0 of another filter, in new units of which `units` make an old one."""
         noise = of.arrays.noise
         self.arrays.noise[RIDGE] = (
             noise[RIDGE] if units is None else self._blocks.ridge(units**2 * noise[B] / noise[A])
@@ -229,7 +228,7 @@ class ConjugateFilter:
         return blocks.sample(known.noise, (means, errors, leverages), rng)
 
     def snapshot(self) -> Snapshot:
-        """All that it learnt."""
+        """The state of the model."""
         return {name: getattr(self.arrays, name).copy() for name in self._state_names}
 
     def _restore(self, snapshot: Snapshot, places: dict[str, tuple[int, int]]) -> None:

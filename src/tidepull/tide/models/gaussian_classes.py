@@ -1,8 +1,9 @@
-"""One arm is right in each round, and what is seen tells which: a centre for each class, as a
-compiled kernel.
+"""Gaussian class model, as a compiled kernel: one arm is right in each round, and the context has a
+Gaussian distribution about the centre of its class (linear discriminant analysis with drifting
+priors).
 
-The class c of a round is the arm that is right in it. In coordinates in which all that was seen is
-white (mean 0, covariance I), the share rho of it lies between classes and 1 - rho within them:
+The class c of a round is the arm that is right in it. In coordinates in which contexts are white
+(mean 0, covariance I), the share rho of their variance is between classes and 1 - rho within them:
 
     centre m_c ~ N(0, rho I),   x | c ~ N(m_c, (1 - rho) I)
     m_c | n rows of the class with the sum s ~ N(v s, (1 - rho) v I),   v = 1 / ((1 - rho) / rho + n)
@@ -10,16 +11,15 @@ white (mean 0, covariance I), the share rho of it lies between classes and 1 - r
 
     P(c | x) ~ P(c) p(x | c),   P(c) ~ 1 / (5 K) + sum of gamma^age P(c_i | x_i, r_i) over rounds i
 
-An arm pays with the chance `p_right` if it is right, and `p_wrong` if it is not; both are learnt from
-counts. A reward tells P(c | x, r): after a success nearly all of it is the chosen arm's, after a
-failure it is shared by all others, so that what was looked for in vain under known arms speaks for
-those that were never tried.
+An arm pays with probability `p_right` if it is right, and `p_wrong` if it is not; both are learnt
+from counts. A reward gives P(c | x, r): after a success nearly all of it is the chosen arm's, after a
+failure it is shared by all others, so that failures of known arms are evidence for arms that were
+never tried.
 
-Only successes move centres. What failures leave open would draw all unknown centres to the middle.
+Only successes move centres. Failures would draw all unknown centres to the mean.
 
-Several shares rho and memories gamma compete: each pair has a weight, which follows from what it
-said of the rewards (1/100 is given back in every round, because how fast classes come and go may
-change).
+Several shares rho and memories gamma compete: each pair has a weight by predictive likelihood, with a
+fixed share of 1/100, because class frequencies may change faster or slower.
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ from tidepull.tide.models.noise import NoisePrior
 from tidepull.types import FloatArray, IntArray
 
 _FEW = 0.2
-"""Rounds for which it counts, in a memory, that every class is as likely as any other."""
+"""Prior rounds, in each memory, in which all classes are equally likely."""
 _ALPHA = 0.01
 _GROWTH = 1.05
-"""White coordinates are looked for again whenever there are so many times as many rows."""
+"""Growth of the number of rows after which the whitening is fitted again."""
 _FLAT = 1e-3
-"""Least variance in any direction, beside the mean of all."""
+"""Least variance in any direction, relative to the mean of all."""
 _FARTHEST = 1e6
-"""Of what is seen, beside a spread of about 1: an absurd row blurs all others until the window
-begins anew, but leaves everything finite."""
+"""Largest number of a context, for a spread of about 1: an outlier blurs all others until the
+window is replayed, but everything stays finite."""
 _SMALLEST = 1e-12
-"""Variance below which all rows are alike but for rounding."""
+"""Variance below which all rows are equal but for rounding."""
 _MEMORY = NoisePrior().memory
 RIGHT, WRONG = range(2)
 PAID, NOT = range(2)
 
 
 class GaussianClasses(NamedTuple):
-    """Every array: class k, number i of what is seen, share r, memory g."""
+    """All arrays: class k, number i of a context, share r, memory g."""
 
     latest: IntArray  # (1) the latest round taken in, or -1
-    rows: FloatArray  # (2) how many were seen, and at how many white coordinates are due again
+    rows: FloatArray  # (2) their number, and the number at which the whitening is due again
     mean: FloatArray  # (i) of all rows
     scatter: FloatArray  # (i, i) squares about it
     white: FloatArray  # (i, i) lower triangle: z = white (x - origin)
     origin: FloatArray  # (i)
     n_rows: FloatArray  # (k) rows of the class that succeeded
     sums: FloatArray  # (k, i) ... and their sum
-    white_sums: FloatArray  # (k, i) the same in white coordinates
+    white_sums: FloatArray  # (k, i) sums in white coordinates
     frequency: FloatArray  # (g, k) fading numbers of rounds of a class
     weight: FloatArray  # (r, g)
-    bins: FloatArray  # what came of predictions (`calibration.recalibrate`)
+    bins: FloatArray  # calibration counts (`calibration.recalibrate`)
     odds: FloatArray  # (1)
     payoffs: FloatArray  # (2, 2) of right and wrong arms, how many were paid and not
     between_shares: FloatArray  # (r) rho
@@ -80,12 +80,13 @@ class GaussianClasses(NamedTuple):
 
 @inlined
 def _fit_whitening(classes: GaussianClasses) -> None:
-    """White coordinates: the inverse factor of the covariance, drawn to a ball as if by i rows."""
+    """Fit the whitening: the inverse factor of the covariance, shrunk to a multiple of I as if by i
+    rows."""
     mean, scatter, white, n = classes.mean, classes.scatter, classes.white, classes.rows[0]
     d = len(mean)
     for i in range(d):
         classes.origin[i] = mean[i]
-    if n < 2:  # nothing is known of how rows differ
+    if n < 2:  # the covariance is unknown
         return
     total = 0.0
     for i in range(d):
@@ -256,7 +257,7 @@ def replay(
     y: FloatArray,
     scores: FloatArray,
 ) -> None:
-    """Live through many rounds."""
+    """Score and learn many rounds."""
     for i in range(len(t)):
         scores[i] = _learn(classes, t[i], arm[i], x[i], y[i])
 
@@ -265,7 +266,7 @@ def replay(
 def predict(
     box: PythonBox, t: int, x: FloatArray, width: float, along: FloatArray, across: FloatArray, chances: FloatArray
 ) -> None:  # fmt: skip
-    """The chance of every class in round t, of one draw of the centres."""
+    """Probability of every class in round t, in one draw of the centres."""
     classes: GaussianClasses = box.arrays
     _whitened(classes, x)
     ahead = max(t - classes.latest[0], 0) if classes.latest[0] >= 0 else 0

@@ -10,8 +10,8 @@ vectors, each arm.
     b   <- h b + (1-h) b0 + (r - phi.mu)^2 / (1 + phi' Lam^-1 phi) / 2
 
 With h = 1 the line for b is the conjugate update b0 + (S - eta'mu)/2 written as a sum of one-step
-errors: no cancellation, so b > 0 for ever. h is the same for all models: whoever forgot old
-errors faster would seem to predict better wherever the noise shrinks as choices improve. A block at
+errors: no cancellation, so b > 0 for ever. h is the same for all models: a model
+with a smaller h would seem to predict better wherever the noise shrinks as choices improve. A block at
 rest for n rounds decays by g^n when it is next touched; a reward that comes late counts from the
 round of its decision.
 
@@ -193,7 +193,7 @@ def _weigh(bank: Bank, m: int, block: int, phi: FloatArray, v: FloatArray) -> tu
 def _weigh_small(
     bank: Bank, m: int, block: int, decay: float, phi: FloatArray
 ) -> tuple[float, float]:
-    """The same of a small block that is kept as moments."""
+    """Mean and leverage of phi of a small block that is kept as moments."""
     d = bank.dim[m]
     at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
     mean, leverage = weigh_small(
@@ -363,7 +363,7 @@ def observe_boxed(
 def replay(
     bank: Bank, m: int, window: Window, start: int, stop: int, binary: bool, scores: FloatArray
 ) -> None:
-    """Model m lives through rows `start` to `stop` of a window of past rounds; its log
+    """Replay rows `start` to `stop` of a window of past rounds in model m; `scores` gets log
     likelihoods."""
     d = bank.dim[m]
     basis, phi, v, z, U = (
@@ -508,11 +508,12 @@ def predict_many(
     first: FloatArray,
     second: FloatArray,
 ) -> None:
-    """What draws of every arm are made of, a row for each of some models: both parameters of a
-    Beta distribution where there is one feature and rewards are binary, else the mean and the
-    standard deviation for s2 = 1.
+    """Parameters of draws of every arm, a row for each of some models: both parameters of a Beta
+    distribution where there is one feature and rewards are binary, else the mean and the standard
+    deviation for s2 = 1.
 
-    `draw_scales` are those of `NoisePrior`."""
+    `draw_scales` are those of `NoisePrior`.
+    """
     most = 1
     for m in slots:
         most = max(most, bank.dim[m])
@@ -590,7 +591,7 @@ def predict_shared(
     errors: FloatArray,
     leverages: FloatArray,
 ) -> None:
-    """The same draw taken apart: means phi_k . mu, errors phi_k . U^-1 noise, and leverages."""
+    """Parts of a shared draw: means phi_k . mu, errors phi_k . U^-1 noise, and leverages."""
     d = bank.dim[m]
     basis, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
     regime, width = fill_basis(bank, m, t, covariates, basis)

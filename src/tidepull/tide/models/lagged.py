@@ -40,7 +40,7 @@ def last_success(contextual: bool = False) -> Spec:
 
 
 class LastEventTracker(Stateful):
-    """The round whose reward came last."""
+    """Tracker of the latest reward and its arm."""
 
     state = ("arm", "reward")
 
@@ -55,7 +55,7 @@ class LastEventTracker(Stateful):
         )
 
     def observe(self, t: int, arm: int, reward: float, success: bool) -> None:
-        """This one came last now."""
+        """Store the latest reward and its arm."""
         self._arm, self._reward = arm, reward
 
     def recompute(self, past: Past, covariates: FloatArray) -> Job[None]:
@@ -64,7 +64,7 @@ class LastEventTracker(Stateful):
 
 
 class LastSuccessTracker(Stateful):
-    """The arm whose success came last."""
+    """Tracker of the arm of the latest success."""
 
     state = ("arm",)
 
@@ -76,12 +76,12 @@ class LastSuccessTracker(Stateful):
         state.covariates[LAST_SUCCESS.index] = self._arm + 1
 
     def observe(self, t: int, arm: int, reward: float, success: bool) -> None:
-        """A success is remembered until the next."""
+        """Store the arm of a success."""
         if success:
             self._arm = arm
 
     def recompute(self, past: Past, covariates: FloatArray) -> Job[None]:
-        """Find again which arm had succeeded last, before each reward came."""
+        """Recompute which arm had succeeded last, before each reward arrived."""
         column = covariates[:, LAST_SUCCESS.index]
         self._arm = -1 if past.whole or np.isnan(column[0]) else int(column[0]) - 1
         after = np.empty(len(past.t) + 1)

@@ -41,11 +41,11 @@ DISCOUNTS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 _LONGEST_PERIOD = 2048
 _PAIRS_TRIED = 2
 _FAR_BEHIND = 12.0
-"""Nats of evidence by which a pair may be behind the best one and still be tried."""
+"""Nats of evidence by which a pair may be worse than the best and still be tried."""
 
 
 def stationary(contextual: bool = False) -> Spec:
-    """Nothing moves."""
+    """Constant rewards."""
     return Spec("stationary", contextual=contextual)
 
 
@@ -148,8 +148,8 @@ def _find_sines(search: Search) -> Candidates:
 
 
 def _find_contextual_sines(search: Search) -> Candidates:
-    """Rhythms and the heaviest of the pool; the two of most evidence climbed to the top, if they
-    are worth a try."""
+    """Spectral peaks and the heaviest models of the pool; the two of most evidence are improved by
+    hill climbing, if they may be accepted."""
     widest = fourier(3.0, contextual=True)
     moments = Moments(search.window, search.layout, search.ridge(widest))
     n, proposed = moments.n, [period for period, _ in (yield from search.spectral_peaks(3))]
@@ -182,7 +182,8 @@ def _find_squares(search: Search) -> Candidates:
 
 
 def _find_contextual_squares(search: Search) -> Candidates:
-    """Rhythms and the heaviest of the pool; those of the most evidence climbed to the top."""
+    """Spectral peaks and the heaviest models of the pool; those of most evidence are improved by
+    hill climbing."""
     window, layout = search.window, search.layout
     n, centre = len(window.t), float(window.t[len(window.t) // 2])
     moments = Moments(window, layout, search.ridge(square(2.0, contextual=True)))

@@ -1,8 +1,7 @@
 """The evidence of seasons of weights on a context, by a compiled kernel.
 
 For each candidate the moments of every block are summed over the window, block by block and four
-rounds at a time, and factored: n d^2 / 2 products, a thirtieth of what living through the window
-costs.
+rounds at a time, and factored: n d^2 / 2 products, a thirtieth of the cost of a replay.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _PRODUCTS_PER_STEP = 9
 
 
 class Moments:
-    """A window seen by seasons with contexts: what each of them would make of it."""
+    """Evidence of seasons with contexts on a window."""
 
     def __init__(self, window: Window, layout: Layout, ridge: float) -> None:
         self.n = len(window.t)
@@ -32,7 +31,7 @@ class Moments:
         self._arguments = window.t, block, window.x, window.y, ridge
 
     def plain(self) -> Job[float]:
-        """The evidence that nothing changes, the context decides."""
+        """The evidence of constant weights on the context."""
         return float((yield from self._evidence(NO_CLOCK, np.ones(1), np.zeros(1)))[0])
 
     def sines(self, periods: FloatArray) -> Job[FloatArray]:

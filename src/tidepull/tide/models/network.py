@@ -1,11 +1,9 @@
-"""Something that nobody listed: the recurrent network of the paper as one model among the
-others.
+"""The recurrent network of the paper as one model of the mixture, for patterns of no other family.
 
-Its features, with the arm's own beside them, carry a conjugate linear head like that of any
-model. It is scored on a reward before it trains on it, and sleeps (its weight follows the
-others) until first trained. It reads one step for every round, in the order of decisions, whether
-the reward has come or not. It trains on a bounded window at growing intervals, so its cost per
-round does not grow.
+Its features and those of the arm have a conjugate linear head like that of any model. It is scored
+on a reward before it trains on it, and is inactive (its weight follows the mixture) until first
+trained. It reads one step for every round, in the order of decisions, with or without a reward. It
+trains on a bounded window at growing intervals, so its cost per round does not grow.
 """
 
 from __future__ import annotations
@@ -38,11 +36,11 @@ _ALWAYS_ACTIVE, _ACTIVE_ROUNDS, _LIGHT = 512, 128, 1e-4
 _UNITS, _LEARNING_RATE = (32, 32, 32), 0.01
 _MOST_ARMS = 64
 _LARGEST = 1e6
-"""A standardised reward beyond this size is all the same to a network of single precision."""
+"""Largest standardised reward of a network of single precision."""
 
 Lessons: TypeAlias = Callable[[int], tuple[Window, int]]
-"""Finished rounds from the n-th reward on (or from the oldest that is kept), and how many rewards
-have come."""
+"""Finished rounds from the n-th reward on (or from the oldest that is kept), and the number of
+rewards so far."""
 
 
 def too_many_arms(layout: Layout) -> bool:
@@ -52,8 +50,7 @@ def too_many_arms(layout: Layout) -> bool:
 
 
 class _Open(NamedTuple):
-    """The latest round, while the network has not read it: its arm may still turn out to be
-    another."""
+    """The latest round before the network reads it: its arm may still change."""
 
     t: int
     X: FloatArray
@@ -90,13 +87,12 @@ class NetworkModel:
 
     @property
     def active(self) -> bool:
-        """Whether it has been trained and may be asked."""
+        """Whether the network is trained and not paused."""
         return self.trainings > 0 and not self._head_is_stale and not self.paused
 
     def update_schedule(self, count: int, weight: float) -> None:
-        """After so many rewards: doze while hardly anything is expected of it, but for a while at
-        every power of two. Whoever dozes notes what happens, and reads and learns it at the
-        training with which it wakes."""
+        """Pause the network while its weight is below 1e-4, except for 128 rewards after every
+        power of two. Paused rounds are recorded, and encoded at the next training."""
         since = count - (1 << (count.bit_length() - 1))
         paused = count > _ALWAYS_ACTIVE and weight < _LIGHT and since >= _ACTIVE_ROUNDS
         if self.paused and not paused:
@@ -104,7 +100,7 @@ class NetworkModel:
         self.paused = paused
 
     def begin(self, t: int, X: FloatArray) -> None:
-        """Round t is to be decided; what comes from now on is not part of its input."""
+        """Begin round t; its input is fixed now."""
         if self._open is not None:
             self._read(self._open.X, self._open.arm)
         self._encoder.open()
@@ -123,9 +119,9 @@ class NetworkModel:
     def observe(
         self, t: int, arm: int, chosen_arm: int, X: FloatArray, y: float, binary: bool
     ) -> float:
-        """Log likelihood of the reward of round t (NaN while asleep, or when the round is
-        forgotten), which is then learnt. `chosen_arm` is the arm that was chosen, `arm` the one that
-        was played."""
+        """Log likelihood of the reward of round t (NaN while inactive, or if the round is
+        forgotten), which is then learnt. `chosen_arm` is the arm that was chosen, `arm` the one
+        that was played."""
         if self._open is not None and self._open.t == t:
             self._read(X, arm)
             self._open = None
@@ -142,8 +138,8 @@ class NetworkModel:
         return float(score[0])
 
     def training_is_due(self, count: int, weight: float) -> bool:
-        """Every 32 rewards up to 2,048, then half as often with every doubling; four times as
-        rarely while hardly anything is expected of it."""
+        """Whether a training is due: every 32 rewards up to 2,048, then half as often with every
+        doubling; four times as rarely while the weight is below 1e-4."""
         if count < _FIRST_TRAINING:
             return False
         interval = 32 << max(0, (count - 1).bit_length() - 11)
@@ -152,7 +148,8 @@ class NetworkModel:
         )
 
     def training(self, lessons: Lessons, binary: bool) -> Job[None]:
-        """Some epochs on the window; then the head learns the window under the new features."""
+        """Train some epochs on the window; then the head learns the window under the new
+        features."""
         try:
             for _ in self._encoder.refitting(_EPOCHS):
                 yield STEPS
@@ -181,10 +178,10 @@ class NetworkModel:
         self._head_is_stale = False
 
     def rescale(self, lessons: Lessons, unfinished: dict[int, FloatArray]) -> None:
-        """Rewards and contexts have new units: put what is remembered into them, and rest until
-        trained.
+        """Convert stored rewards and contexts to new units; the network is inactive until trained.
 
-        `unfinished` has the context row of rounds whose reward has not come."""
+        `unfinished` has the context row of rounds without a reward.
+        """
         oldest, n = self._encoder.oldest, self._encoder.rounds - self._encoder.oldest
         window, _ = lessons(0)
         y, z = np.full(n, np.nan), np.zeros((n, self._z))
@@ -233,7 +230,7 @@ class NetworkModel:
             self._encoder.forget(self._window)
 
     def _lesson(self, window: Window) -> Window:
-        """The window with the network's features for context vectors, as far as both remember."""
+        """The window with the network's features for context vectors, as far as both are kept."""
         numbers = self._encoder.known_rounds()
         features, _ = self._encoder.encode_history()
         place = np.searchsorted(numbers, window.t)

@@ -1,21 +1,20 @@
-"""The shared prior of all models, and how widely rewards are drawn: known arms narrowly, and no arm
-is locked out.
+"""The shared prior of all models, and the scale of draws: known arms are drawn narrowly, and no arm is
+locked out.
 
-
-Let n_k = 1 / (phi_k' Lam^-1 phi_k): how many rewards arm k is known by in the present context, and
-n the mean of these. Draws with a part of the posterior's standard deviation save rounds, but only
-for arms that share in what is learnt: one that looked bad early may never be played again, and then
-a part of the width will not bring it back. So the factor on the standard deviation is
+Let n_k = 1 / (phi_k' Lam^-1 phi_k): the effective number of rewards of arm k in the present context,
+and n the mean of these. Draws with a part of the posterior's standard deviation save rounds, but an
+arm that was unlucky early may never be played again. So the factor on the standard deviation is
 
     k_k = sqrt(c log(1 + n / 4) / n_k), at least 1/4 and at most 2        with contexts
     k_k = sqrt(log(1 + n / 4) / n_k),   at least 1/2 and at most 1        for models that forget
     k_k = 1/2 sqrt(n_max / n_k),        at most 1                         for all others
 
-With contexts c = 1/2, since contexts that vary try weights out by themselves (c = 1 where arms have
-weights of their own on an observation: each has to be found by itself), and the prior's width may
-be wrong, too. Who forgets cannot be misled for longer than he remembers. All others keep the width
-of the posterior for every arm that has less than a quarter of the rewards n_max of the best known
-arm: what is saved is saved among arms that are known alike. `docs/tide.md` says why.
+With contexts c = 1/2, since contexts that vary explore weights by themselves (c = 1 where arms have
+weights of their own on an observation, each of which has to be explored), and the prior's width may
+be wrong, too. Discounted models use c = 1 because their errors are bounded by their memory. All
+others keep the width of the posterior for every arm with less than a quarter of the rewards n_max of
+the best known arm: rounds are saved among arms that are known equally. `docs/tide.md` says why
+(Fan and Glynn, 2024, show the tails of narrower draws).
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ import numpy as np
 from tidepull.types import BoolArray, FloatArray
 
 _LEAST = 1e-3
-"""Of the parameters of a Beta distribution."""
+"""Least parameter of a Beta distribution."""
 
 
 def draw_scale(
     leverages: FloatArray, *, min_scale: float, max_scale: float, scale_c: float = 1.0
 ) -> FloatArray:
-    """The factor of every arm; `leverages` are 1 / n_k, of several models one a row.
+    """Draw scale of every arm; `leverages` are 1 / n_k, of several models one a row.
 
     >>> draw_scale(np.array([0.01, 0.01, 1e3]), least=0.5, most=2.0).round(2).tolist()
     [0.5, 0.5, 2.0]
@@ -45,7 +44,7 @@ def draw_scale(
 
 
 def lasting_scale(leverages: FloatArray, min_scale: float) -> FloatArray:
-    """The factor of every arm under a model that neither forgets nor sees a context.
+    """Draw scale of every arm under a model without discount and context.
 
     >>> lasting_scale(1 / np.array([400.0, 225.0, 100.0, 7.0]), 0.5).round(2).tolist()
     [0.5, 0.67, 1.0, 1.0]
@@ -56,18 +55,19 @@ def lasting_scale(leverages: FloatArray, min_scale: float) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class NoisePrior:
-    """Inverse gamma prior (a0, b0) of the noise, how much of what was learnt of it is kept in each
-    round, and the prior standard deviation of an arm's expected reward, all in units of
-    standardised reward.
+    """Inverse gamma prior (a0, b0) of the noise, the factor of its sufficient statistics in each
+    round (`memory`), and the prior standard deviation of an arm's expected reward, in units of
+    standardised rewards.
 
-    It is smaller where every arm has weights of its own on the context: each of arms x coordinates
-    weights asks to be tried out, and with a wide prior most rounds would go into that. For the same
-    reason draws of weights on the context have `min_scale` times the posterior's standard deviation:
-    contexts that vary try weights out by themselves. Where they do not, an arm is drawn more boldly
-    the less is known of it beside the others, up to `max_scale`; `scale_c` is c above.
-    Without context, draws of arms that are known have down to `min_scale_plain` times the posterior's
-    standard deviation, and never more than that. `by_density`: chances of rewards of 0 and 1, where
-    there is more than one feature, come from the densities of both."""
+    The standard deviation is smaller where every arm has weights of its own on the context: each of
+    arms x coordinates weights has to be explored, and with a wide prior most rounds would be spent
+    on that. For the same reason draws of weights on the context have `min_scale` times the
+    posterior's standard deviation. Where contexts do not vary, an arm's scale grows the less is
+    known of it relative to the others, up to `max_scale`; `scale_c` is c above. Without context,
+    the scale of known arms is at least `min_scale_plain`, and at most 1. `by_density`:
+    probabilities of rewards of 0 and 1, with more than one feature, follow from the densities of
+    both.
+    """
 
     a0: float = 1.0
     b0: float = 0.1
@@ -84,7 +84,7 @@ class NoisePrior:
 
     @property
     def draw_scales(self) -> FloatArray:
-        """What kernels read of it."""
+        """Parameters of draws, as kernels read them."""
         return np.array([self.min_scale, self.max_scale, self.scale_c, self.min_scale_plain])
 
     def ridge(self, noise: FloatArray, own_context: BoolArray) -> FloatArray:
@@ -95,7 +95,7 @@ class NoisePrior:
         )
 
     def context_scale(self, leverages: FloatArray) -> FloatArray | float:
-        """The factor on the width of draws of every arm where there is a context."""
+        """Draw scale of every arm with a context."""
         if self.max_scale <= self.min_scale:
             return self.min_scale
         return draw_scale(
@@ -103,8 +103,8 @@ class NoisePrior:
         )
 
     def plain_scale(self, leverages: FloatArray, *, forgets: bool) -> FloatArray | float:
-        """The factor where there is none. Who forgets cannot be misled for longer than he
-        remembers."""
+        """Draw scale without a context. Discounted models use c = 1 because their errors are
+        bounded by their memory."""
         if self.min_scale_plain == 1.0:
             return 1.0
         if not forgets:
@@ -114,8 +114,8 @@ class NoisePrior:
     def beta(
         self, won: FloatArray, lost: FloatArray, *, forgets: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Both parameters of the Beta distributions of arms, from numbers of successes and
-        failures: much narrower."""
+        """Parameters of the Beta distributions of arms, from numbers of successes and failures
+        divided by the squared draw scale."""
         if self.min_scale_plain < 1.0:
             won, lost = np.maximum(won, 0), np.maximum(lost, 0)
             narrower = self.plain_scale(1 / (1 + won + lost), forgets=forgets) ** 2
@@ -126,7 +126,7 @@ class NoisePrior:
     def beta_draw(
         self, won: FloatArray, lost: FloatArray, rng: np.random.Generator, *, forgets: bool
     ) -> FloatArray:
-        """Expected rewards of arms, -1 to 1, drawn from these."""
+        """Draw expected rewards of arms, -1 to 1, from these Beta distributions."""
         return np.asarray(2 * rng.beta(*self.beta(won, lost, forgets=forgets)) - 1)
 
     def variance(self, own_context: BoolArray) -> FloatArray:

@@ -1,8 +1,8 @@
 """Large arrays on small pages of memory.
 
 Numpy asks for huge pages where arrays are large. The first touch of one then fills two megabytes at
-once, which may take milliseconds, and memory that nobody uses counts as used. A bank has room for
-many who are not there, and is filled in slices: on small pages each slice pays for what it touches.
+once, which may take milliseconds, and unused memory counts as used. The bank over-allocates for spare
+slots, and is filled in slices: with small pages each slice pays for the memory that it touches.
 Where megabytes are touched with every reward, kernels are a little slower for it
 (`research/lab/performance_tide.md`).
 """
@@ -22,7 +22,7 @@ _LARGE = 1 << 22
 
 
 def zeros(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray[Any, Any]:
-    """An array of zeros whose memory is taken when it is touched, a few kilobytes at a time."""
+    """An array of zeros whose memory is allocated when it is touched, a few kilobytes at a time."""
     size = math.prod(shape) if isinstance(shape, tuple) else shape
     needed = size * np.dtype(dtype).itemsize
     if sys.platform != "linux" or needed < _LARGE:

@@ -1,7 +1,7 @@
-"""Two sines at once: the evidence of pairs of frequencies, and pairs climbed to the top together.
+"""Two sines at once: the evidence of pairs of frequencies, and hill climbing of both.
 
-A sine that is looked for alone is pulled aside by the one beside it, and then both are a little
-wrong: after a few hundred rounds their phases are, too. So the features (1, cos 1, sin 1, cos 2,
+A period that is estimated alone is biased by a second one, and then both are a little wrong: after a
+few hundred rounds their phases are, too. So the features (1, cos 1, sin 1, cos 2,
 sin 2) x arm are judged together, by the evidence of `scan.py`, and both frequencies move uphill in
 turns.
 """
@@ -22,7 +22,7 @@ _FEATURES = 5
 _STEPS_OF_A_ROUND = 8
 _MOST_MOVES = 40
 _FIRST_STEP, _LAST_STEP = 0.3, 0.004
-"""Of the change of a frequency, in turns of the window."""
+"""First and last step of a frequency, in turns of the window."""
 
 
 def pair_evidence(pairs: FloatArray, rounds: Rounds, n_arms: int) -> FloatArray:

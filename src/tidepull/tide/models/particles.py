@@ -1,22 +1,20 @@
-"""Paths through regimes that return, as a compiled kernel: a particle is one story of which regime
-ruled when.
+"""Particle filter of returning regimes, as a compiled kernel: a particle is one sequence of regimes.
 
-A particle knows its regimes by what they paid (a conjugate block for each arm), how often one
-followed another and how long each stayed, all of it by counting along its own story. From one round
-to the next, in regime i, it
+A particle has the rewards of its regimes (a conjugate block for each arm), and counts of transitions
+and durations along its own sequence. From one round to the next, in regime i, it
 
     leaves i with the chance       (1 + times left) / (stay0 + rounds in i)
     and then goes to a new one     newness / (newness + visits of all)
     or else to j != i              ~ moves from i to j + visits of j / visits of all
 
-Every way on is a candidate, weighed by what it made of the reward. Of all candidates as many are
-kept as there are particles (Fearnhead and Clifford 2003): those heavier than a threshold c with
+Every transition is a candidate, weighed by its likelihood of the reward. As many candidates are kept
+as there are particles (Fearnhead and Clifford 2003): those heavier than a threshold c with
 their weight, of the others a systematic sample, each with the weight c, so that the sum of weights
-above any set is right on average and no story is kept twice. The only chance in it is one uniform
+above any set is right on average and no sequence is kept twice. The only random input is one uniform
 number for each round, made from the seed and the round.
 
-A reward that comes late, after that of a later round, is learnt by the stories whose present regime
-ruled already in its round; the others are taken to have predicted it as these did.
+A reward that comes late, after that of a later round, is learnt by the particles whose present regime
+had begun by its round; the weights of the others do not change.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ STAY, NEWNESS, BY_DENSITY = range(3)
 
 
 class Particles(NamedTuple):
-    """Every array of the particles: particle p, regime i, block k (an arm, or all that share
+    """All arrays of the particles: particle p, regime i, block k (an arm, or all that share
     weights)."""
 
     latest: IntArray  # (1) the latest round taken in, or -1
@@ -70,7 +68,7 @@ def _uniform(seed: int, t: int) -> float:
 
 @inlined
 def _leaves(ps: Particles, p: int, moves: int) -> float:
-    """The chance to have left the present regime after so many rounds."""
+    """Probability to have left the present regime after `moves` rounds."""
     i = ps.now[p]
     left = 0.0
     for j in range(ps.known[p]):
@@ -82,7 +80,7 @@ def _leaves(ps: Particles, p: int, moves: int) -> float:
 
 @inlined
 def transition_chances(ps: Particles, p: int, moves: int, chances: FloatArray) -> None:
-    """Chances of every regime (the last one: a new one) after so many rounds."""
+    """Transition probabilities to every regime (the last one: a new one) after `moves` rounds."""
     i, count, most = ps.now[p], ps.known[p], ps.rounds.shape[1]
     leaves = _leaves(ps, p, moves)
     visits, known = 0.0, 0.0
@@ -123,7 +121,7 @@ def _learn(ps: Particles, p: int, k: int, x: FloatArray, y: float, v: FloatArray
 
 @inlined
 def _copy(ps: Particles, p: int, q: int) -> None:
-    """Particle q becomes like p."""
+    """Copy particle p to q."""
     ps.now[q], ps.since[q], ps.known[q] = ps.now[p], ps.since[p], ps.known[p]
     d = ps.vec.shape[3]
     for i in range(ps.known[p]):
@@ -142,7 +140,7 @@ def _copy(ps: Particles, p: int, q: int) -> None:
 
 @inlined
 def _move(ps: Particles, p: int, to: int, t: int, moves: int) -> None:
-    """Particle p is in regime `to` from round t on."""
+    """Move particle p to regime `to` from round t on."""
     i = ps.now[p]
     if to != i:
         if to == ps.known[p]:
@@ -176,17 +174,14 @@ def _threshold(weights: FloatArray, most: int) -> float:
                 heavy += 1
             else:
                 light += weights[i]
-        if (
-            heavy <= kept or heavy >= most
-        ):  # fewer than before by rounding alone, where weights lie on the threshold
+        if heavy <= kept or heavy >= most:  # by rounding, where weights equal the threshold
             return c
         kept, c = heavy, light / (most - heavy)
 
 
 @inlined
 def _resample(weights: FloatArray, most: int, u: float, chosen: IntArray) -> int:
-    """Which candidates live on (indices into `chosen`); their weights become right on average. How
-    many."""
+    """Resample the candidates: indices into `chosen`, unbiased weights, and their number."""
     c = _threshold(weights, most)
     count, place = 0, u * c
     for i in range(weights.shape[0]):
@@ -261,8 +256,8 @@ def observe_one(
     n_offspring: IntArray,
     v: FloatArray,
 ) -> float:
-    """Log likelihood of the reward of round t before the stories go on and learn it; NaN when none
-    reaches back to it."""
+    """Log likelihood of the reward of round t before the particles move and learn it; NaN if no
+    present regime had begun by then."""
     most, regimes = ps.weight.shape[0], ps.rounds.shape[1]
     n_proposals = regimes + 1
     if ps.latest[0] == NONE:
@@ -304,8 +299,8 @@ def _learn_late(
     errors: FloatArray,
     v: FloatArray,
 ) -> tuple[float, float]:
-    """A reward of an earlier round (or the very first): nobody moves, and who began later
-    sleeps."""
+    """A reward of an earlier round (or the first): particles keep their regime; those whose regime
+    began after round t are not updated."""
     top, active = 0.0 if binary else -np.inf, 0.0
     for p in range(ps.weight.shape[0]):
         if ps.weight[p] > 0.0 and ps.since[p] <= t:
@@ -338,8 +333,8 @@ def _replace_particles(
     count: int,
     n_offspring: IntArray,
 ) -> None:
-    """The chosen candidates take the places of the particles: a particle's first heir its own,
-    others free ones."""
+    """Replace the particles by the chosen candidates: the last offspring of a particle takes its
+    place, others take free places."""
     most = ps.weight.shape[0]
     for p in range(most):
         n_offspring[p] = 0
@@ -354,7 +349,7 @@ def _replace_particles(
     for c in range(count):
         p = chosen[c] // n_proposals
         n_offspring[p] -= 1
-        if n_offspring[p] > 0:  # the last heir has its parent's own place
+        if n_offspring[p] > 0:  # the last offspring takes its parent's place
             while ps.weight[free] > 0.0:
                 free += 1
             _copy(ps, p, free)
@@ -424,8 +419,7 @@ def replay(
 
 @compiled
 def pick(ps: Particles, t: int, u: float) -> tuple[int, int]:
-    """A story by its weight and the regime of round t in it; the regime is -1 where it is a new
-    one."""
+    """A particle by its weight, and the regime of round t in it; -1 for a new regime."""
     chances = np.empty(ps.rounds.shape[1] + 1)
     particle = 0
     for p in range(ps.weight.shape[0]):

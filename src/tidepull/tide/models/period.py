@@ -27,17 +27,17 @@ from tidepull.tide.models.structural import (
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 _BINS = 8192
-"""Bins of time in the transform; a quarter of them hold rewards, so that frequencies lie closer than
-the resolution."""
+"""Bins of time in the transform; a quarter of them hold rewards, so that frequencies are closer
+than the resolution."""
 _MOST_ARMS, _FEWEST = 16, 32
-"""Arms that are looked at, and rewards that each must have."""
+"""Arms that are searched, and rewards that each must have."""
 _FEWEST_CYCLES = 4.0
 """Cycles that must have been seen."""
 _SHORTEST_HOURS = 2.0
 _DAY, _WEEK = 24.0, 168.0
 """Hours. Multiples of these frequencies belong to the calendar."""
 _SIDE = 1.05 / _WEEK
-"""Cycles an hour beside a multiple of the day's: a day that changes over the week has lines there."""
+"""Cycles an hour around a multiple of the day's: a day that changes over the week has lines there."""
 _CHANCE = 1e-4
 _NEARBY, _NEXT = 96, 6
 """Bins of frequency on either side: those that tell how strong noise is, and those that a line

@@ -1,5 +1,4 @@
-"""Candidates for birth: the best periods of a scan, refined to real numbers; all of it in
-slices."""
+"""Period search: the best periods of a scan, refined to real numbers, in slices."""
 
 from __future__ import annotations
 
@@ -21,16 +20,16 @@ Score: TypeAlias = Callable[[FloatArray, FloatArray], Job[FloatArray]]
 
 MOST_PEAKS = 12
 _BEHIND_NOTHING, _BEHIND_THE_BEST, _FROM_BELOW = 6.0, 12.0, 40.0
-"""Nats of evidence by which a candidate may be behind "nothing changes" and behind the best one,
-and still be tried: with the prior of one of many candidates it weighs less than a millionth then.
-The last: how much a climb may gain."""
+"""Nats of evidence by which a candidate may be worse than constant rewards and than the best one,
+and still be tried: with the prior of one of many candidates its weight is then below a millionth.
+The last: the largest gain of hill climbing."""
 _SHORTEST = 3.0
 _OVERSAMPLING = 3
 _STEPS_OF_FFT = 10
 
 
 def frequencies(n: int) -> FloatArray:
-    """Every frequency that n rounds can tell apart, from one turn of the window to period 3."""
+    """Every frequency that n rounds distinguish, from one turn of the window to period 3."""
     step = 1.0 / (_OVERSAMPLING * n)
     lowest = 1.0 / n
     return np.arange(lowest, 1 / _SHORTEST, step)
@@ -57,8 +56,8 @@ def _half_periods(n: int) -> list[int]:
 
 
 def best_sines(rounds: Rounds, n_arms: int, count: int) -> Job[list[float]]:
-    """Periods at the highest peaks of the evidence over all frequencies, each climbed to its
-    top."""
+    """Periods at the highest peaks of the evidence over all frequencies, each refined by hill
+    climbing."""
     if len(frequencies(len(rounds.y))) < 3:
         return []
     grid, evidence = yield from sine_spectrum(rounds, _OVERSAMPLING)
@@ -141,13 +140,13 @@ def climb(
 
 
 def worth_a_try(plain: float) -> Callable[[float, float], bool]:
-    """Whether a candidate of that evidence can matter beside the best one and beside no season at
-    all (`plain`)."""
+    """Whether a candidate of some evidence may be accepted, given the best one and the evidence
+    `plain` of no season."""
     return lambda evidence, best: evidence > max(plain - _BEHIND_NOTHING, best - _BEHIND_THE_BEST)
 
 
 def worth_climbing(evidence: float, plain: float) -> bool:
-    """Whether small moves may make something of a candidate."""
+    """Whether hill climbing may make a candidate acceptable."""
     return evidence > plain - _FROM_BELOW
 
 
@@ -185,7 +184,8 @@ def climb_sine(
 def spectral_peaks(
     window: Window, rounds: Rounds, layout: Layout, count: int
 ) -> Job[list[tuple[float, float]]]:
-    """What swings in the products of reward and context (of each arm apart, unless arms share)."""
+    """Spectral peaks of the products of reward and context (of each arm by itself, unless arms
+    share)."""
     span = len(rounds.y)
     row = window.t - rounds.t0
     kept = row >= 0
@@ -198,10 +198,10 @@ def spectral_peaks(
 
 
 def spectral(moments: FloatArray, t0: int, count: int) -> Job[list[tuple[float, float]]]:
-    """The strongest rhythms in moments v_t = y_t x_t (rounds x coordinates): periods, and the
+    """The strongest spectral peaks of moments v_t = y_t x_t (rounds x coordinates): periods, and the
     offsets of square waves of these periods.
 
-    Where weights swing as A sin(2 pi f (t + o)), so do the moments; F_j = sum_t v_tj exp(-2 pi i f
+    Where weights vary as A sin(2 pi f (t + o)), so do the moments; F_j = sum_t v_tj exp(-2 pi i f
     t) then has the square A_j^2 exp(i (4 pi f o - pi)) times a constant, which gives o whatever A
     is.
     """

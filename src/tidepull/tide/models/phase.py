@@ -1,16 +1,15 @@
-"""A season that is hundreds of windows old keeps time: its period is put right by how far its phase
-has run away.
+"""Correction of the period of an old season by the drift of its phase.
 
-A sine's period is found in a window of some thousand rounds, and is a little wrong. Over a long
-life its phase is right in the middle of what it learnt and runs away since. With w = (w_0, w_c,
+A sine's period is found in a window of some thousand rounds, and is a little wrong. In an old model
+the phase is right in the middle of the learnt rounds and has drifted since. With w = (w_0, w_c,
 w_s) of arm k, shifting the phase by p gives
 
     c_k(t) + cos(p) u + sin(p) v,    u = w_c cos + w_s sin,  v = w_s cos - w_c sin  (of 2 pi t / P)
 
 so that the window says p = sum v (y - w_0 - u) / sum v^2, with the standard error s / sqrt(sum v^2)
-(one step of Newton's, for small p). If the phase was right at the centre of its life, the frequency
-1 / P is wrong by p / (2 pi (window's centre - life's centre)). The twin with the right one has
-learnt the same, turned so that both agree at the centre of that life: w' = R w, A' = R A R', eta' =
+(one step of Newton's, for small p). If the phase was right at the centre of the learnt rounds, the
+frequency 1 / P is wrong by p / (2 pi (window's centre - that centre)). The corrected model has the
+same posterior, turned so that both agree at that centre: w' = R w, A' = R A R', eta' =
 R eta.
 """
 
@@ -27,7 +26,7 @@ from tidepull.tide.models.spec import NO_CLOCK, NO_COVARIATE, SINE, Spec
 from tidepull.types import FloatArray
 
 _WINDOWS, _SURE = 4, 3.0
-"""Windows that it must have lived, and standard errors that the phase must be off."""
+"""Windows that the model must have learnt, and standard errors of the phase drift."""
 
 
 class Correction(NamedTuple):
@@ -37,37 +36,36 @@ class Correction(NamedTuple):
     centre: float
 
 
-def keeps_time(spec: Spec) -> bool:
-    """Whether it is one sine of the rounds that forgets nothing and sees no context."""
+def is_plain_sine(spec: Spec) -> bool:
+    """Whether a model is one sine of the rounds, without discount and context."""
     covariates = (spec.regime_by, spec.interaction, spec.appended)
     plain = not spec.contextual and spec.discount == 1 and set(covariates) == {NO_COVARIATE}
     return plain and spec.shapes == (SINE, NO_CLOCK)
 
 
 def corrected(bank: ModelBank, m: int, window: Window) -> Correction | None:
-    """The one with a better period, if slot m has lived long and its phase has run away beyond
-    chance."""
+    """The correction of slot m, if it is old and its phase has drifted significantly."""
     spec = bank.spec(m)
-    if not keeps_time(spec):
+    if not is_plain_sine(spec):
         return None
     A, eta = _moments(bank, m)
-    lived = float(A[:, 0, 0].sum())
-    if lived < _WINDOWS * len(window.t):
+    rounds = float(A[:, 0, 0].sum())
+    if rounds < _WINDOWS * len(window.t):
         return None
-    p, error = runaway(_weights(bank, m, A, eta), spec.periods[0], window, float(bank.noise(m)))
+    p, error = phase_drift(_weights(bank, m, A, eta), spec.periods[0], window, float(bank.noise(m)))
     if abs(p) < _SURE * error:
         return None
     now, seen = float(window.t[-1]), float(window.t.mean())
-    centre = now - lived / 2
+    centre = now - rounds / 2
     frequency = 1 / spec.periods[0] + p / (2 * math.pi * (seen - centre))
     return Correction(spec._replace(periods=(1 / frequency, spec.periods[1])), centre)
 
 
-def runaway(
+def phase_drift(
     weights: FloatArray, period: float, window: Window, noise: float
 ) -> tuple[float, float]:
-    """By how much the phase of a sine is behind in a window, and the standard error; `weights` has
-    a row an arm, `noise` is s^2."""
+    """Phase lag of a sine in a window, and its standard error; `weights` has a row for each arm,
+    `noise` is s^2."""
     angle = 2 * math.pi * (window.t / period % 1.0)
     w = weights[window.arm]
     u = w[:, 1] * np.cos(angle) + w[:, 2] * np.sin(angle)

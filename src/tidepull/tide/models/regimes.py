@@ -1,8 +1,7 @@
-"""Regimes that return: a few states of the world, each with rewards of its own, that come back at
-irregular times.
+"""Regimes that return at irregular times, each with rewards of its own.
 
-`particles.py` has the equations. How many regimes there are, who follows whom and how long they
-stay is learnt.
+`particles.py` has the equations (Fearnhead and Clifford, 2003). The number of regimes, their
+transitions and durations are learnt.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _NUMBERS = ("one", "two", "three", "four", "five", "six")
 
 
 class RegimeFilter(ConjugateFilter):
-    """Which regime rules now? Many stories of which one ruled when."""
+    """Particle filter of the present regime."""
 
     family, fixed = "regimes", ("settings",)
 
@@ -42,14 +41,14 @@ class RegimeFilter(ConjugateFilter):
         return "regimes return" + (", the context decides" if self._blocks.contextual else "")
 
     def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
-        """Log likelihood of the reward of round t, which is then learnt; NaN when that round is
+        """Log likelihood of the reward of round t, which is then learnt; NaN if that round is
         forgotten."""
         block = 0 if self._blocks.layout.shared else arm
         box, x = self._box(self.arrays), self._blocks.seen(x)
         return float(particles.observe_boxed(box, t, block, x, y, binary))
 
     def replay(self, window: Window, binary: bool) -> Job[FloatArray]:
-        """Live through a window of past rounds; log likelihoods round by round."""
+        """Replay a window of past rounds; log likelihoods by round."""
         scores = np.empty(len(window.t))
         x, blocks = self._seen(window)
         steps = self.arrays.rounds.size * (20 + 2 * self._blocks.dim**2)
@@ -62,22 +61,22 @@ class RegimeFilter(ConjugateFilter):
         return scores
 
     def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
-        """One draw of every arm's expected reward in round t: a story, the regime in it, the
+        """One draw of every arm's expected reward in round t: of a particle, its regime, and the
         weights."""
         particle, regime = particles.pick(self.arrays, t, rng.random())
         places = np.array([(particle, regime, arm) for arm in range(len(X))])
         return self._draw(places, X, binary, rng)
 
     def reset_copy(self, units: float | None) -> Filter:
-        """The same model that knows nothing; lam0 from the noise as it sees it now in new units."""
+        """An untrained copy; lam0 from the present noise, in new units."""
         made = RegimeFilter(self._blocks, int(self.arrays.seed[0]))
         made._adopt_ridge(self, units)
         return made
 
     def findings(self, centre: float, spread: float) -> list[Finding]:
-        """The present regime in the heaviest story: which of how many, how often seen, how long it
-        stays, who comes next, and the mean rewards of arms in each. Regimes of less than a fiftieth
-        of the rounds are not counted."""
+        """The present regime in the heaviest particle: its ordinal, visits, mean duration,
+        successors, and the mean rewards of arms in each regime. Regimes of less than a fiftieth of
+        the rounds are not counted."""
         ps, particle = self.arrays, int(np.argmax(self.arrays.weight))
         if ps.latest[0] == NONE:
             return []
@@ -151,8 +150,7 @@ def _gated(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
 
 
 def _build(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
-    # With narrow draws a regime in which no arm pays would never ask after those that once paid
-    # nothing in it.
+    # With narrow draws arms that once paid nothing in a regime would never be explored in it again.
     blocks = Blocks(layout, layout.context_dim > 1, replace(prior, min_scale_plain=1.0))
     numbers = _CONTEXTUAL_PARTICLES * _CONTEXTUAL_REGIMES * blocks.count * blocks.dim**2
     if layout.n_arms > _MOST_ARMS or (blocks.contextual and numbers > _LARGEST):

@@ -1,20 +1,20 @@
-"""Run lengths as a compiled kernel: when did the present stretch of rounds begin?
+"""Bayesian online change-point detection (Adams and MacKay, 2007), as a compiled kernel: the posterior
+over run lengths.
 
-A *run* is a guess about the round of the latest change: it has learnt what came since, and nothing
-from before. In every round a change has the chance g (the hazard), so that with rewards y
+A *run* is a hypothesis about the round of the latest change: it has learnt later rewards alone. In
+every round a change has the probability g (the hazard), so that with rewards y
 
     w_r  <-  (1 - g)^n w_r p_r(y)             runs that go on, n rounds after the last one that was taken in
-    w_t  <-  (1 - (1 - g)^n) p_0(y)           the run that begins now and knows nothing
+    w_t  <-  (1 - (1 - g)^n) p_0(y)           the run that begins now, with the prior
     P(g) <-  P(g) sum_r w_r                   a few hazards compete; they share the runs and differ in weights
 
-and all w of one hazard are divided by their sum. That is exact, but for two things: only so many
-runs are kept, and the lightest makes room; and the noise (a, b) is one for all runs, its errors
-shared out by the runs' weights.
+and all w of one hazard are divided by their sum. That is exact, with two exceptions: the number
+of runs is limited, and the lightest is removed; and all runs share the noise (a, b), whose errors are
+weighed by the runs' weights.
 
 A *series* has its own runs: there is one for all arms together, or one for each arm. A reward that
 comes late, after that of a later round of its series, belongs to runs that had begun by its round.
-Those learn it and are weighed by it; to runs that began later it says nothing, and they are taken
-to have predicted it as the others did.
+Those learn it and are weighed by it; the weights of runs that began later do not change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NONE = -1
 
 
 class RunLengths(NamedTuple):
-    """Every array of the runs: series c, hazard g, run r, block k (an arm, or all that share
+    """All arrays of the runs: series c, hazard g, run r, block k (an arm, or all that share
     weights)."""
 
     latest: IntArray  # (c) the latest round taken in, or -1
@@ -53,9 +53,9 @@ class RunLengths(NamedTuple):
     # (c) how likely it is that something changed about when it began, or since
     recent_chance: FloatArray
     before_chance: FloatArray  # (c, r) the same when a run began
-    # (c, i) rounds of the latest changes that were believed in, oldest first
+    # (c, i) rounds of the latest recorded changes, oldest first
     change_round: IntArray
-    chance: FloatArray  # (c, i) ... how likely each was when the next one came to be believed in
+    chance: FloatArray  # (c, i) ... how likely each was when the next one was recorded
     change_n: FloatArray  # (c, i, k) ... and the rewards between it and the one before it
     change_s: FloatArray
     n_changes: IntArray  # (c) how many there are
@@ -71,7 +71,7 @@ def _weight_of(runs: RunLengths, c: int, r: int) -> float:
 
 @inlined
 def _free_place(runs: RunLengths, c: int) -> int:
-    """A free place; the lightest run leaves when there is none."""
+    """Index of a free place; the lightest run is removed if there is none."""
     least, found = np.inf, 0
     for r in range(runs.start.shape[1]):
         if runs.start[c, r] == NONE:
@@ -91,7 +91,7 @@ def _free_place(runs: RunLengths, c: int) -> int:
 
 @inlined
 def _begin(runs: RunLengths, c: int, t: int, moves: int) -> None:
-    """A run that begins in round t, for all changes since the last round taken in."""
+    """Add a run that begins in round t, for all changes since the latest round of the series."""
     previous = runs.lead[c]
     new = _free_place(runs, c)
     runs.start[c, new] = t
@@ -178,7 +178,7 @@ def observe_one(
 def _update_noise_and_lead(
     runs: RunLengths, c: int, t: int, errors: FloatArray, weights: FloatArray
 ) -> None:
-    """The noise learns, and who leads now is known."""
+    """Update the noise, and the heaviest run."""
     error, total, best, lead = 0.0, 0.0, -1.0, 0
     for r in range(runs.start.shape[1]):
         if runs.start[c, r] != NONE:
@@ -204,8 +204,7 @@ def _update_noise_and_lead(
 
 @inlined
 def _record_change(runs: RunLengths, c: int, r: int) -> None:
-    """Run r leads: it is believed now that there was a change when it began, and before that those
-    of its parent."""
+    """Record the change at which run r began as the latest, after those of its parent."""
     start, parent, most = runs.start[c, r], runs.parent[c, r], runs.change_round.shape[1]
     i = runs.n_changes[c]
     while i > 0 and runs.change_round[c, i - 1] > parent + nearness(start - parent):
@@ -236,8 +235,8 @@ def _record_change(runs: RunLengths, c: int, r: int) -> None:
 
 @inlined
 def nearness(length: int) -> int:
-    """How many rounds two guesses about one change may lie apart: a twentieth of the time since, at
-    least 10."""
+    """Largest distance of two estimates of one change: a twentieth of the rounds since, at least
+    10."""
     return max(10, length // 20)
 
 
@@ -283,7 +282,7 @@ def replay(
 
 @compiled
 def pick(runs: RunLengths, t: int, curiosity: float, uniform: FloatArray, picked: IntArray) -> None:
-    """A run for every series in round t by its weight, all under one hazard; -1: one that begins
+    """A run for every series in round t by its weight, all under one hazard; -1 for one that begins
     now."""
     g, left = 0, uniform[0]
     while g < runs.hazards.shape[0] - 1 and left >= runs.belief[g]:

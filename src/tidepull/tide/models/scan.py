@@ -1,4 +1,4 @@
-"""Where to look for seasons: the evidence of every period on a window of past rounds, all at once.
+"""The evidence of every period on a window of past rounds (as Bretthorst, 1988), all at once.
 
 For each candidate, the log marginal likelihood of the standardised rewards under the conjugate
 model
@@ -6,9 +6,9 @@ model
     a_n = a0 + n/2,  b_n = b0 + (sum y^2 - sum over blocks of eta' Lam^-1 eta) / 2
     log p(y) = const - a_n log b_n - (sum over blocks of log |Lam| - d log lam0) / 2
 
-from sufficient statistics alone, a block for each arm (and phase); rounds of which no reward has
-come (arm -1, y 0) are passed over. It only ranks candidates: whoever is born from it must then live
-through the window like everybody else.
+from sufficient statistics alone, a block for each arm (and phase); rounds without a reward
+(arm -1, y 0) are skipped. The scan only ranks candidates, which are then replayed through the window
+like every model.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _scan_squares(
 
 @unordered
 def log_evidence(y: FloatArray, n_rewards: int, explained: float, volume: float) -> float:
-    """log p(y) but for a constant; `n_rewards` rewards are known."""
+    """log p(y) up to a constant; `n_rewards` rewards are known."""
     total = 0.0
     for i in range(y.shape[0]):
         total += float(y[i]) * float(y[i])

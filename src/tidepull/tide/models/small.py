@@ -1,4 +1,4 @@
-"""A block of one to three features that is kept as moments (A, eta): what it says of phi, without a
+"""A block of one to three features that is kept as moments (A, eta): prediction and update without a
 loop.
 
 With U'U = lam0 I + g A, v = U'^-1 phi and z = g U'^-1 eta it is the mean v.z and the leverage v.v,
@@ -13,8 +13,7 @@ from tidepull.tide.models.algebra import inlined
 from tidepull.types import FloatArray
 
 LARGEST = 3
-"""Features of such a block: up to so many, factoring afresh in every round is cheaper than anything
-else."""
+"""Most features of such a block: up to this number, a new factor in every round is cheapest."""
 
 
 @inlined

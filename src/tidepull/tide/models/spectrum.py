@@ -7,7 +7,7 @@ rewards,
 
 two transforms of an arm serve all frequencies k / 3n. *Squares.* Counts and sums of each arm up to
 every round: what falls into a phase is a sum of differences, one for each stretch. Both agree with
-`scan.py` but for rounding.
+`scan.py` up to rounding.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def _add_phases(
 def left_over(
     basis: FloatArray, block: IntArray, arm: IntArray, y: FloatArray, blocks: int
 ) -> FloatArray:
-    """What up to three features leave of the rewards in every block, by least squares with a little
-    ridge."""
+    """Residuals of the rewards after up to three features in every block, by least squares with a
+    little ridge."""
     n, d = basis.shape
     sums, weights, rest = np.zeros((blocks, 9)), np.zeros((blocks, 3)), y.copy()
     for i in range(n):

@@ -286,7 +286,7 @@ class StructuralModels(Stateful):
         Parameters
         ----------
         block : int
-            Whose weights they are.
+            The block of weights.
         x : array of shape (dim,)
             Features of the decision.
         y : float
@@ -322,7 +322,7 @@ class StructuralModels(Stateful):
         return scores
 
     def _meet(self, block: int) -> None:
-        """Write down the prior of a block of which nothing is known."""
+        """Initialise an unseen block with its prior."""
         if not self._is_met[block]:
             self._cov[block, self._diagonals] = self._v
             self._is_met[block] = True
@@ -342,8 +342,8 @@ class StructuralModels(Stateful):
         return own, self._mean[:, own], cov
 
     def posterior(self, m: int, now: float) -> tuple[FloatArray, FloatArray]:
-        """Means and covariances of every block of weights under model m at a time; of a block of
-        which nothing is known those of the prior. Coefficients that the model has not are 0."""
+        """Means and covariances of every block of weights under model m at a time; of an unseen
+        block those of the prior. Coefficients that the model does not have are 0."""
         f = self._rho[m] ** np.maximum(0.0, now - self._clock)
         own, means, covs = self._own(m)
         places = self._places[own]

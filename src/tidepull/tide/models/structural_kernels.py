@@ -1,7 +1,7 @@
 """The arithmetic of structural models as compiled kernels: the filter, draws, and their weights.
 
-Beside each kernel stands what runs until it is compiled, in NumPy, with the same bits. What NumPy
-has of its own (powers, logarithms) is computed outside of kernels.
+Each kernel has a NumPy version, which runs until the kernel is compiled and gives the same bits.
+Powers and logarithms are computed by NumPy, outside of kernels.
 """
 
 from __future__ import annotations

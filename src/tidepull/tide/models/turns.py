@@ -1,4 +1,4 @@
-"""One arm is right at a time, for a while, then another takes its turn."""
+"""Turns: a hidden Markov model over the best arm, by the forward filter."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tidepull.types import FloatArray, IntArray, Snapshot
 
 BELIEF = declare_covariate("belief in the arm's turn", per_arm=True)
 SCALE = 3.0
-"""The prior standard deviation of a belief's weight is so many times that of another weight."""
+"""The prior standard deviation of a belief's weight, relative to that of another weight."""
 
 _STAYS, _LEAVES = 9.0, 1.0
 _RIGHT = (0.98, 0.9, 0.75)
-"""How often the right arm succeeds, and a wrong one fails."""
+"""Probability that the right arm succeeds and a wrong one fails, in each chain."""
 _CLEAR = 0.8
 _MEMORY = 0.999
 _MOST_ARMS = 64
 _STEPS_OF_A_ROUND = 20_000
 _FARTHEST = 64
-"""After so many moves without news a chain has all but forgotten where it was."""
+"""Moves without a reward after which a chain is practically at its stationary distribution."""
 
 
 def turns(contextual: bool = False) -> Spec:
@@ -36,7 +36,7 @@ def turns(contextual: bool = False) -> Spec:
 
 
 class _Ahead(NamedTuple):
-    """How far was looked ahead since the last round taken in."""
+    """Beliefs some moves after the latest round."""
 
     moves: int
     chances: FloatArray
@@ -45,17 +45,15 @@ class _Ahead(NamedTuple):
 
 
 class TurnFilter(Stateful):
-    """Whose turn is it? The forward recursion of a hidden Markov chain over arms, learnt as it
-    goes.
+    """Forward filter of a hidden Markov chain over arms, with online learning of transitions.
 
         P(arm j's turn in round t | successes before t) = sum_i P(i in t-1 | ...) T[i, j]
 
-    T is the mean of Dirichlet distributions, whose counts slowly fade. A move is counted when it is
-    clear again whose turn it is: from the arm whose turn it clearly was before. (Sharing each
-    round's move out by its posterior, as expectation-maximisation does, credits the arms that were
-    tried in between.) How well successes tell the right arm from a wrong one is not learnt, because
-    "the right arm never pays" would explain everything: there is a chain for each of three answers,
-    weighed by how well they predicted.
+    T is the mean of Dirichlet distributions, whose counts slowly fade. A transition is counted when
+    the posterior is concentrated on an arm again: from the arm on which it was concentrated before.
+    (Expected counts, as in expectation-maximisation, would credit the arms that were tried in
+    between.) The emission probabilities are not learnt, because "the right arm never pays" would
+    explain everything: there is a chain for each of three values, weighed by predictive likelihood.
     """
 
     state = ("moves", "evidence", "clear", "now", "beliefs")
@@ -67,7 +65,7 @@ class TurnFilter(Stateful):
         self.reset()
 
     def reset(self) -> None:
-        """Nothing seen yet."""
+        """Reset to the prior."""
         chains, n_arms = len(self._right), len(self._moves0)
         self._moves = np.repeat(self._moves0[None], chains, axis=0)
         self._now = np.full((chains, n_arms), 1 / n_arms)
@@ -77,10 +75,10 @@ class TurnFilter(Stateful):
         self._ahead: _Ahead | None = None
 
     def ahead(self, moves: int) -> FloatArray:
-        """Beliefs so many moves after the last round taken in; `beliefs` are those after one move.
+        """Beliefs `moves` moves after the latest round; `beliefs` are those after one move.
 
-        Decisions whose rewards are late ask farther and farther ahead, so the way so far is
-        kept."""
+        Decisions with late rewards need ever more moves, so the latest result is kept.
+        """
         if moves <= 1:
             return self.beliefs
         moves, reached = min(moves, _FARTHEST), self._ahead
@@ -96,14 +94,14 @@ class TurnFilter(Stateful):
         return self._ahead.beliefs
 
     def add(self, arm: int, success: bool, moves: int = 1) -> None:
-        """Take in a round, so many moves after the one before, and look ahead to the next."""
+        """Update with a round, `moves` moves after the one before, and predict the next."""
         self._ahead = None
         for _ in range(min(moves, _FARTHEST) - 1):  # rounds of which no reward has come
             self._now = np.einsum("ci,cij->cj", self._now, self._chances())
-        told = self._right if success else 1 - self._right
+        emission = self._right if success else 1 - self._right
         self.beliefs = np.empty_like(self.beliefs)
         _take_in(
-            arm, told, self._now, self._moves, self._moves0, self._evidence, self._clear, _MEMORY, _CLEAR,
+            arm, emission, self._now, self._moves, self._moves0, self._evidence, self._clear, _MEMORY, _CLEAR,
             self.beliefs,
         )  # fmt: skip
 
@@ -113,7 +111,7 @@ class TurnFilter(Stateful):
         self._ahead = None
 
     def _mixed(self, chains: FloatArray) -> FloatArray:
-        """One belief from those of the chains, weighed by how well each predicted."""
+        """Mixture of the chains' beliefs, by their predictive likelihood."""
         weights = np.exp(self._evidence - self._evidence.max())
         return np.asarray(weights @ chains / weights.sum())
 
@@ -124,7 +122,7 @@ class TurnFilter(Stateful):
 @compiled
 def _take_in(
     arm: int,
-    told: FloatArray,
+    emission: FloatArray,
     now: FloatArray,
     moves: FloatArray,
     moves0: FloatArray,
@@ -134,8 +132,8 @@ def _take_in(
     threshold: float,
     beliefs: FloatArray,
 ) -> None:
-    """Every chain c takes in a round in which `arm` did what its turn would make likely with chance
-    told[c]; then all look one move ahead (`beliefs`). Two passes over moves, of the order of arms
+    """Update every chain c with a round of `arm`, whose outcome has the probability emission[c] in its
+    turn; then predict one move ahead (`beliefs`). Two passes over moves, of the order of arms
     squared."""
     chains, n = now.shape
     ahead = np.zeros((chains, n))
@@ -150,7 +148,7 @@ def _take_in(
                 joint[j] += share * moves[c, i, j]
         total = 0.0
         for j in range(n):
-            joint[j] *= told[c] if j == arm else 1 - told[c]
+            joint[j] *= emission[c] if j == arm else 1 - emission[c]
             total += joint[j]
         evidence[c] = memory * evidence[c] + math.log(total)
         turn = 0
@@ -184,9 +182,9 @@ def _take_in(
 
 
 class TurnsTracker(Stateful):
-    """The filter in the order of decisions: a reward that comes after that of a later round tells
-    the filter nothing (it speaks of a turn that may be over), and rounds without a reward yet are
-    moves without news."""
+    """Tracker of beliefs, in the order of decisions. A reward that arrives after that of a later
+    round is ignored (it belongs to a turn that may be over); rounds without a reward are moves
+    without an observation."""
 
     state = ("filter", "latest")
 
@@ -195,12 +193,11 @@ class TurnsTracker(Stateful):
         self._latest = -1
 
     def write(self, state: RoundState) -> None:
-        """Write the belief in every arm, looking ahead over the rounds whose rewards have not
-        come."""
+        """Write the belief in every arm, predicted over the rounds without a reward."""
         state.per_arm[BELIEF.index] = SCALE * self._filter.ahead(state.t - self._latest)
 
     def observe(self, t: int, arm: int, reward: float, success: bool) -> None:
-        """Whose turn it was in round t."""
+        """Update the filter with the reward of round t."""
         if t > self._latest:
             self._filter.add(arm, success, t - self._latest)
             self._latest = t

@@ -1,5 +1,5 @@
-"""The arithmetic of the mixture's weights as compiled kernels: Bayes' rule with fixed share, and
-which arm is best in how many draws."""
+"""Weights of the mixture as compiled kernels: Bayes' rule with fixed share (Herbster and Warmuth,
+1998), and the share of draws in which each arm is best."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidepull.types import BoolArray, FloatArray, IntArray
 
 @compiled
 def fill_in(log_weights: FloatArray, scores: FloatArray) -> None:
-    """Who said nothing (NaN) is taken to have predicted as the others did together."""
+    """Replace NaN entries by the mixture's log likelihood."""
     top, silent = -np.inf, False
     for m in range(scores.shape[0]):
         if math.isnan(scores[m]):

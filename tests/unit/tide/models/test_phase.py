@@ -95,7 +95,7 @@ def test_runaway_is_the_shift_by_which_a_sine_is_behind(p: float) -> None:
     angle = 2 * np.pi * t / PERIOD
     y = 0.3 + 0.5 * np.cos(angle + p) - 0.2 * np.sin(angle + p)
     window = Window(t, np.zeros((1000, len(all_covariates()))), arm, np.ones((1000, 1)), y)
-    found, error = phase.runaway(np.array([[0.3, 0.5, -0.2]]), PERIOD, window, 0.04)
+    found, error = phase.phase_drift(np.array([[0.3, 0.5, -0.2]]), PERIOD, window, 0.04)
     assert found == pytest.approx(p, abs=2e-3)
     assert error == pytest.approx(0.2 / math.sqrt(1000 * (0.25 + 0.04) / 2), rel=0.05)
 
@@ -106,8 +106,8 @@ def test_runaway_is_the_shift_by_which_a_sine_is_behind(p: float) -> None:
     ids=["forgets", "sees"],
 )
 def test_only_plain_seasons_keep_time(hypothesis: Spec) -> None:
-    assert phase.keeps_time(fourier(30.0))
-    assert not phase.keeps_time(hypothesis)
+    assert phase.is_plain_sine(fourier(30.0))
+    assert not phase.is_plain_sine(hypothesis)
 
 
 def test_weights_still_add_up_when_a_twin_is_born(monkeypatch: pytest.MonkeyPatch) -> None:
