@@ -50,8 +50,8 @@ def test_weight_of_who_rests_stays_and_its_prior_returns() -> None:
 
 @pytest.fixture
 def drowsy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "_ALWAYS_AWAKE", 32)
-    monkeypatch.setattr(network, "_AWAKE", 32)
+    monkeypatch.setattr(network, "_ALWAYS_ACTIVE", 32)
+    monkeypatch.setattr(network, "_ACTIVE_ROUNDS", 32)
     monkeypatch.setattr(network, "_LIGHT", 0.5)
 
 

@@ -302,7 +302,7 @@ def test_who_leads_is_told_of_last_rewards_in_its_own_units(
         asked.append(moment.covariates)
         return outlook(m, moment, X)
 
-    monkeypatch.setattr(tide._bank, "outlook", noted)
+    monkeypatch.setattr(tide._bank, "predict", noted)
     for t, noise in enumerate(ordinary(120)):
         tide.choose(Context())
         wanted = tide._standard(tide._pending._rounds[t].state).covariates

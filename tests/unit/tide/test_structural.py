@@ -284,7 +284,7 @@ def test_without_upkeep_the_latest_rewards_are_learnt_in_the_end() -> None:
         policy.learn(event)
     assert policy.pending
     catch_up(policy)
-    assert policy.inner._fit.learnt == policy.inner._count == 1300
+    assert policy.inner._fit.n_learnt == policy.inner._count == 1300
 
 
 def test_draws_explore_a_deviation_only_as_far_as_it_lasts() -> None:
