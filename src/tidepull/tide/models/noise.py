@@ -35,7 +35,7 @@ def draw_scale(
 ) -> FloatArray:
     """Draw scale of every arm; `leverages` are 1 / n_k, of several models one a row.
 
-    >>> draw_scale(np.array([0.01, 0.01, 1e3]), least=0.5, most=2.0).round(2).tolist()
+    >>> draw_scale(np.array([0.01, 0.01, 1e3]), min_scale=0.5, max_scale=2.0).round(2).tolist()
     [0.5, 0.5, 2.0]
     """
     known = np.mean(1.0 / leverages, axis=-1, keepdims=True)

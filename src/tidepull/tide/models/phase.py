@@ -74,14 +74,18 @@ def phase_drift(
     return float(v @ (window.y - w[:, 0] - u)) / information, math.sqrt(noise / information)
 
 
-def copy_turned(bank: ModelBank, incumbent: int, successor: int, found: Correction) -> None:
+def copy_turned(bank: ModelBank, incumbent: int, successor: int, correction: Correction) -> None:
     """Put the corrected model into slot `successor` with all that the incumbent learnt, turned about the centre."""
     arrays, before = bank.arrays, bank.spec(incumbent).periods[0]
-    turned = 2 * math.pi * ((found.centre / found.spec.periods[0] - found.centre / before) % 1.0)
+    turned = (
+        2
+        * math.pi
+        * ((correction.centre / correction.spec.periods[0] - correction.centre / before) % 1.0)
+    )
     c, s = math.cos(turned), math.sin(turned)
     R = np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
     A, eta = _moments(bank, incumbent)
-    bank.assign(successor, found.spec)
+    bank.assign(successor, correction.spec)
     for name in ("ridge", "a", "b"):
         getattr(arrays, name)[successor] = getattr(arrays, name)[incumbent]
     n = len(A)
