@@ -25,6 +25,7 @@ from tidepull.state import generator_state, restore_generator
 from tidepull.tide.explain import Explanation, WeightHistory
 from tidepull.tide.gate import ValueGate
 from tidepull.tide.hours import spans
+from tidepull.tide.models.structural import HOUR_SECONDS
 from tidepull.tide.parameters import STRUCTURAL, TideParameters
 from tidepull.tide.patterns import Patterns
 from tidepull.tide.structural import StructuralThompson
@@ -32,6 +33,9 @@ from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape
 
 SECONDS = 1e8
 """A time beyond this is taken to be seconds since 1970."""
+_LOOP_ROUNDS, _LOOP_SECONDS = 24, 0.05
+"""First rounds that tell whether a program decides in a loop, and the seconds that each may take:
+rounds are its clock, until the true clock has moved by an hour."""
 _BELIEVED = 0.5
 """Weight of structural models from which on they name the best arm of hours."""
 
@@ -51,6 +55,7 @@ class Tide:
         self._new_patterns = partial(Patterns, parameters, shape, streams)
         self._patterns: Patterns | None = None
         self._structural: StructuralThompson | None = None
+        self._began, self._first = 0.0, 0  # the first time, and the first round of the patterns
         self._new_structural = partial(StructuralThompson, NoParameters(), shape, streams)
         self._gate, self._shares = ValueGate(), WeightHistory(1)
         self._rng = streams.generator("gate")
@@ -73,14 +78,25 @@ class Tide:
         return self._decide(structural, patterns, context, draws, pick)
 
     def _groups(self, context: Context) -> tuple[StructuralThompson | None, Patterns]:
-        """Structural models, from the first time in seconds since 1970 on, and patterns, which have
-        no seasons if the first round has such a time."""
-        timed = context.time is not None and context.time >= SECONDS and self.parameters.structural
-        if timed and self._structural is None:
-            self._structural = self._new_structural()
+        """Structural models, from the first time in seconds since 1970 on, and patterns: with
+        seasons in rounds if there are no such times, or rounds come so fast that they are the
+        clock."""
+        time = context.time
+        if time is None or time < SECONDS or not self.parameters.structural:
+            if self._patterns is None:
+                self._patterns = self._new_patterns()
+            return None, self._patterns
+        if self._structural is None:
+            self._structural, self._began = self._new_structural(), time
         if self._patterns is None:
-            self._patterns = self._new_patterns(timed=timed)
-        return (self._structural if timed else None), self._patterns
+            self._patterns = self._new_patterns(timed=True)
+        elapsed = time - self._began
+        is_loop = self._round == _LOOP_ROUNDS and elapsed < _LOOP_ROUNDS * _LOOP_SECONDS
+        if self._patterns.timed and is_loop:
+            self._patterns, self._first = self._new_patterns(), self._round
+        elif not self._patterns.timed and elapsed >= HOUR_SECONDS:
+            self._patterns, self._first = self._new_patterns(timed=True), self._round
+        return self._structural, self._patterns
 
     def _decide(
         self, structural: StructuralThompson, patterns: Patterns, context: Context, draws: int,
@@ -105,7 +121,8 @@ class Tide:
         t = decided_round(event)
         self._round = max(self._round, t + 1)
         structural, patterns = self._groups(event.context)
-        patterns.learn(event)
+        if t >= self._first:
+            patterns.learn(replace(event, decided=t - self._first) if self._first else event)
         if structural is not None:
             structural.learn(event)
             self._gate.learn(t, event.reward)
@@ -207,6 +224,8 @@ class Tide:
             "gate": self._gate.snapshot(),
             "shares": self._shares.snapshot(),
             "rng": generator_state(self._rng),
+            "began": self._began,
+            "first": self._first,
             "round": self._round,
         }
 
@@ -222,4 +241,5 @@ class Tide:
         self._gate.restore(snapshot["gate"])
         self._shares.restore(snapshot["shares"])
         restore_generator(self._rng, snapshot["rng"])
+        self._began, self._first = float(snapshot["began"]), int(snapshot["first"])
         self._round = int(snapshot["round"])

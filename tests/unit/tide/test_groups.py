@@ -138,3 +138,44 @@ def test_logged_shares_are_those_of_both_groups() -> None:
     policy.choose_by(Context(time=MONDAY + 60 * HOUR), 32, pick)
     assert seen[0].sum() == pytest.approx(1.0)
     assert (seen[0] >= 0).all()
+
+
+def loop(policy: Any, rounds: int, *, first: int = 0, start: float = MONDAY) -> list[bool]:
+    """Two arms that take turns every 20 rounds, a millisecond apart; whether the best was played."""
+    rng, right = np.random.default_rng([7, first]), []
+    for t in range(first, first + rounds):
+        context, best = Context(time=start + 1e-3 * t), t // 20 % 2
+        arm = policy.choose(context)
+        policy.learn(Event(context, arm, float(rng.random() < (0.8 if arm == best else 0.2))))
+        while policy.upkeep():
+            pass
+        right.append(arm == best)
+    return right
+
+
+def test_rounds_are_the_clock_of_a_program_that_decides_in_a_loop() -> None:
+    policy: Any = build_policy("tide", ProblemShape(2), seed=0)
+    assert np.mean(loop(policy, 800)[400:]) > 0.9
+    assert "fourier" in policy.explain().families
+
+
+def test_a_loop_goes_on_as_it_was_when_restored() -> None:
+    one: Any = build_policy("tide", ProblemShape(2), seed=0)
+    loop(one, 100)
+    other: Any = build_policy("tide", ProblemShape(2), seed=0)
+    other.restore(one.snapshot())
+    assert loop(one, 100, first=100) == loop(other, 100, first=100)
+
+
+def test_the_clock_counts_again_once_it_has_moved_by_an_hour() -> None:
+    policy: Any = build_policy("tide", ProblemShape(2), seed=0)
+    loop(policy, 60)
+    assert "fourier" in policy.explain().families
+    loop(policy, 60, first=60, start=MONDAY + HOUR)
+    assert "fourier" not in policy.explain().families
+
+
+def test_rounds_seconds_apart_are_no_loop() -> None:
+    policy: Any = build_policy("tide", ProblemShape(2), seed=0)
+    play(policy, day_and_night, 60, every=1.0)
+    assert "fourier" not in policy.explain().families
