@@ -171,8 +171,8 @@ class Parameters:
     def to_mapping(self) -> dict[str, Any]:
         """Return the values as JSON, by which stored trials and snapshots are identified.
 
-        A renamed choice or parameter has its earlier name. A parameter that was added later is left out while it
-        has its default.
+        A renamed choice or parameter has its earlier name. A parameter that was added later is left
+        out while it has its default.
         """
         values = {f.name: (f, getattr(self, f.name)) for f in fields(self)}
         return {

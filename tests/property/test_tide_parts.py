@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.property.quick import QUICK
 from tidepull.tide.models.covariates import all_covariates, empty_state
-from tidepull.tide.pending import CAPACITY, PendingDecision, PendingDecisions
+from tidepull.tide.pending import CAPACITY, UnfinishedRound, UnfinishedRounds
 from tidepull.tide.scale import RewardScale, Seen, Units, two_means_threshold
 from tidepull.tide.window import RecentRounds, one_by_one
 from tidepull.types import FloatArray
@@ -88,15 +88,15 @@ def test_threshold_is_the_best_of_all_cuts(values: list[float]) -> None:
 def test_trail_is_a_dictionary_of_unfinished_rounds(
     steps: list[tuple[bool, int]], save_at: int
 ) -> None:
-    trail, plain, t = PendingDecisions(), {}, 0  # type: tuple[PendingDecisions, dict[int, int], int]
+    trail, plain, t = UnfinishedRounds(), {}, 0  # type: tuple[UnfinishedRounds, dict[int, int], int]
     for i, (begins, which) in enumerate(steps):
         if i == save_at:
-            restored = PendingDecisions()
+            restored = UnfinishedRounds()
             restored.restore(trail.snapshot())
             trail = restored
         if begins:
             t += 1 + (CAPACITY // 3) * (which % 7 == 0)
-            trail.add(PendingDecision(empty_state(t, 2), i, which, np.array([float(t)])))
+            trail.add(UnfinishedRound(empty_state(t, 2), i, which, np.array([float(t)])))
             plain[t] = i
             oldest = min(plain)
             if oldest <= t - CAPACITY:

@@ -110,8 +110,8 @@ def test_other_process_finds_all_kernels_after_warm_up() -> None:
 
 def test_warm_up_calls_every_kernel_that_no_other_kernel_calls() -> None:
     tidepull.warm_up()
-    # The types of held arrays are compiled with the kernels that take them.
-    assert run(_CALLED) == ["tide.models.held_native._native_arrays"]
+    # The types of boxed arguments are compiled with the kernels that take them.
+    assert run(_CALLED) == ["tide.models.boxed_native._new_box"]
 
 
 def test_no_call_of_a_cold_process_compiles(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.weights import best_arms
 from tidepull.tide.outliers import OutlierFilter
 from tidepull.tide.parameters import TideParameters
-from tidepull.tide.pending import PendingDecision, PendingDecisions
+from tidepull.tide.pending import UnfinishedRound, UnfinishedRounds
 from tidepull.tide.rebuild import TRUSTED, rebuilding
 from tidepull.tide.scale import RewardScale
 from tidepull.tide.search import Slots, StructureSearch, pools
@@ -201,7 +201,7 @@ class Patterns:
                 self._trackers[name] = tracker(shape.n_arms)
         self._network_slot = np.array([len(slots.family_of) - 1])  # where there is one
         self._history = WeightHistory(len(self.families))
-        self._pending = PendingDecisions()
+        self._pending = UnfinishedRounds()
         self._t = 0
         self._too_late = 0
         self._score = 0.0
@@ -297,7 +297,7 @@ class Patterns:
     def _record_decision(self, state: RoundState, raw: FloatArray, arm: int) -> int:
         """Record the chosen arm of the round that began."""
         self._pending.add(
-            PendingDecision(
+            UnfinishedRound(
                 state, self._recent.count, arm, raw[arm if self._contexts.shared else 0]
             )
         )
@@ -501,16 +501,16 @@ class Patterns:
         self._t += 1
         return state
 
-    def _take_pending(self, t: int, arm: int, X: FloatArray) -> PendingDecision:
+    def _take_pending(self, t: int, arm: int, X: FloatArray) -> UnfinishedRound:
         """The decision of round t; an event without a decision is a round of its own."""
         known = self._pending.take(t)
         if known is None and t == self._t:
-            return PendingDecision(self._begin(X), self._recent.count, arm, np.empty(0))
+            return UnfinishedRound(self._begin(X), self._recent.count, arm, np.empty(0))
         if known is None:
             self._too_late += 1
             forgotten = empty_state(t, self._n_arms)
             forgotten.covariates[:], forgotten.per_arm[:] = np.nan, np.nan
-            return PendingDecision(forgotten, -1, arm, np.empty(0))
+            return UnfinishedRound(forgotten, -1, arm, np.empty(0))
         return known
 
     def _standard(self, state: RoundState) -> RoundState:

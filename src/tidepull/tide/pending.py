@@ -13,7 +13,7 @@ CAPACITY = 8192
 """Rounds after which a decision without a reward is forgotten."""
 
 
-class PendingDecision(NamedTuple):
+class UnfinishedRound(NamedTuple):
     """A decided round without a reward: its state (rewards as they were paid), how many rewards had
     arrived, the arm that was chosen, and the context of that arm."""
 
@@ -23,23 +23,23 @@ class PendingDecision(NamedTuple):
     seen: FloatArray
 
 
-class PendingDecisions:
+class UnfinishedRounds:
     """Decisions without a reward, oldest first."""
 
     def __init__(self) -> None:
-        self._rounds: dict[int, PendingDecision] = {}
+        self._rounds: dict[int, UnfinishedRound] = {}
 
     def __len__(self) -> int:
         return len(self._rounds)
 
-    def add(self, known: PendingDecision) -> None:
+    def add(self, known: UnfinishedRound) -> None:
         """Add a decision; the oldest beyond the capacity is forgotten."""
         self._rounds[known.state.t] = known
         oldest = next(iter(self._rounds))
         if oldest <= known.state.t - CAPACITY:
             del self._rounds[oldest]
 
-    def take(self, t: int) -> PendingDecision | None:
+    def take(self, t: int) -> UnfinishedRound | None:
         """Remove and return the decision of round t; None if it is forgotten."""
         return self._rounds.pop(t, None)
 
@@ -73,6 +73,6 @@ class PendingDecisions:
             snapshot["t"], *rows, strict=True
         ):
             state = RoundState(int(t), np.array(covariates, float), np.array(per_arm, float))
-            self._rounds[int(t)] = PendingDecision(
+            self._rounds[int(t)] = UnfinishedRound(
                 state, int(n_rewards_seen), int(arm), np.array(seen, float)
             )

@@ -94,7 +94,7 @@ class Tide:
         is_loop = self._round == _LOOP_ROUNDS and elapsed < _LOOP_ROUNDS * _LOOP_SECONDS
         if self._patterns.timed and is_loop:
             self._patterns, self._first = self._new_patterns(), self._round
-        elif not self._patterns.timed and elapsed >= HOUR_SECONDS:
+        elif not self._patterns.timed and self._first and elapsed >= HOUR_SECONDS:
             self._patterns, self._first = self._new_patterns(timed=True), self._round
         return self._structural, self._patterns
 

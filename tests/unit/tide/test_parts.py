@@ -15,7 +15,7 @@ from tidepull.tide.mixture import Mixture
 from tidepull.tide.models.covariates import all_covariates, empty_state
 from tidepull.tide.models.family import Window
 from tidepull.tide.models.lagged import LAST_REWARD
-from tidepull.tide.pending import CAPACITY, PendingDecision, PendingDecisions
+from tidepull.tide.pending import CAPACITY, UnfinishedRound, UnfinishedRounds
 from tidepull.tide.scale import RewardScale, Seen, Units, two_means_threshold
 from tidepull.tide.window import RecentRounds, one_by_one
 from tidepull.types import Context, FloatArray, ProblemShape
@@ -244,14 +244,14 @@ def test_threshold_is_half_way_between_the_means_of_the_best_two_groups(
     assert two_means_threshold(np.array(rewards)) == pytest.approx(threshold)
 
 
-def known(t: int, arm: int = 1) -> PendingDecision:
+def known(t: int, arm: int = 1) -> UnfinishedRound:
     moment = empty_state(t, 3)
     moment.covariates[:] = t
-    return PendingDecision(moment, 2 * t, arm, np.array([float(t), 0.5]))
+    return UnfinishedRound(moment, 2 * t, arm, np.array([float(t), 0.5]))
 
 
 def test_trail_keeps_what_was_known_until_the_reward_comes() -> None:
-    trail = PendingDecisions()
+    trail = UnfinishedRounds()
     for t in (0, 1, 2):
         trail.add(known(t))
     assert len(trail) == 3
@@ -264,7 +264,7 @@ def test_trail_keeps_what_was_known_until_the_reward_comes() -> None:
 
 
 def test_trail_forgets_the_oldest_round_when_it_is_full() -> None:
-    trail = PendingDecisions()
+    trail = UnfinishedRounds()
     for t in range(CAPACITY):
         trail.add(known(t))
     assert len(trail) == CAPACITY
@@ -275,7 +275,7 @@ def test_trail_forgets_the_oldest_round_when_it_is_full() -> None:
 
 
 def test_trail_goes_on_from_a_snapshot() -> None:
-    one, two = PendingDecisions(), PendingDecisions()
+    one, two = UnfinishedRounds(), UnfinishedRounds()
     two.restore(one.snapshot())
     assert len(two) == 0
     for t in (4, 9):
@@ -292,11 +292,11 @@ def test_trail_goes_on_from_a_snapshot() -> None:
 
 
 def test_trail_refuses_a_snapshot_whose_parts_differ_in_length() -> None:
-    trail = PendingDecisions()
+    trail = UnfinishedRounds()
     for t in (4, 9):
         trail.add(known(t))
     with pytest.raises(ValueError, match="shorter"):
-        PendingDecisions().restore({**trail.snapshot(), "n_rewards_seen": [8]})
+        UnfinishedRounds().restore({**trail.snapshot(), "n_rewards_seen": [8]})
 
 
 def recent(n: int, capacity: int = 4) -> RecentRounds:
