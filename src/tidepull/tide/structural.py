@@ -15,7 +15,8 @@ paid, and of the logarithm of what is paid; theta = chance x exp(log size + s2 /
 Scale, likelihood and the map of contexts are fitted after 8, 32, 128 and 512 rewards, and where a
 reward turns out not to be 0 or 1. Mixtures in the new units then replay the rewards so far, one in
 every call of `upkeep`, and take over once they have learnt all of them. Until then the old ones
-decide.
+decide. In the same way mixtures with a period of its own begin, where a periodogram of the rewards on
+record shows one (`models/period.py`).
 """
 
 from __future__ import annotations
@@ -228,7 +229,7 @@ class StructuralThompson(Stateful):
         places = self._on_record()
         times = self._times[places]
         self._search_is_due = False
-        if np.isnan(times).any() or (self._fit.likelihood == ANY and not np.ptp(self._rewards)):
+        if np.isnan(times).any():
             return
         arms = np.zeros(len(places), np.int64) if self._shared else self._arms[places]
         hours = times / HOUR_SECONDS

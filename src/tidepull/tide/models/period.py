@@ -67,6 +67,8 @@ def strongest_period(hours: FloatArray, arms: IntArray, rewards: FloatArray) -> 
     powers, calendar = np.zeros(_BINS // 2 + 1), _calendar(hours)
     for arm in often:
         mine = arms == arm
+        if not np.ptp(rewards[mine]):
+            continue  # what is left is rounding
         errors = _unexplained(rewards[mine], calendar[mine])
         sums = np.bincount(places[mine], weights=errors, minlength=_BINS)
         powers += np.abs(np.fft.rfft(sums)) ** 2 / max(float(errors @ errors), 1e-12)

@@ -67,7 +67,17 @@ def test_too_little_is_no_period() -> None:
     assert strongest_period(np.full(200, START), np.zeros(200, int), np.ones(200)) is None
 
 
-def play(policy: Any, rounds: int, *, first: int = 0, seed: int = 3) -> list[int]:
+@pytest.mark.parametrize("reward", [0.0, 1.0, 7.3])
+def test_arms_that_always_pay_alike_have_no_period(reward: float) -> None:
+    hours, arms, rng = visits(1500, 20, 0)
+    assert strongest_period(hours, arms, np.full(1500, reward)) is None
+    noise = (rng.random(1500) < 0.3).astype(float)
+    assert strongest_period(hours, arms, np.where(arms == 0, reward, noise)) is None
+
+
+def play(
+    policy: Any, rounds: int, *, first: int = 0, seed: int = 3, upkeep: int = 10_000
+) -> list[int]:
     """Three arms that take turns every 36 hours, 6 visits an hour."""
     rng, arms = np.random.default_rng([seed, first]), []
     for t in range(first, first + rounds):
@@ -76,8 +86,9 @@ def play(policy: Any, rounds: int, *, first: int = 0, seed: int = 3) -> list[int
         arm = policy.choose(context)
         means = 0.4 + 0.3 * wave(np.full(3, hour), np.arange(3), 36.0)
         policy.learn(Event(context, arm, float(rng.random() < means[arm])))
-        while policy.upkeep():
-            pass
+        for _ in range(upkeep):
+            if not policy.upkeep():
+                break
         arms.append(arm)
     return arms
 
@@ -100,3 +111,20 @@ def test_a_snapshot_keeps_the_period() -> None:
     other.restore(one.snapshot())
     assert play(one, 200, first=1600) == play(other, 200, first=1600)
     assert one.inner._structural._fit.period == other.inner._structural._fit.period > 0
+
+
+def test_a_snapshot_keeps_a_period_whose_models_are_still_learning() -> None:
+    one: Any = build_policy("tide", ProblemShape(3), seed=0)
+    successor = None
+    while successor is None or not successor.period:
+        t = one.rounds
+        assert t < 3000
+        play(one, 1, first=t, upkeep=0)
+        while one.pending and not (successor and successor.period):
+            one.upkeep()
+            successor = one.inner._structural._successor
+    other: Any = build_policy("tide", ProblemShape(3), seed=0)
+    other.restore(one.snapshot())
+    assert other.inner._structural._successor.period == successor.period
+    t = one.rounds
+    assert play(one, 60, first=t) == play(other, 60, first=t)
