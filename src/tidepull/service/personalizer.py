@@ -193,11 +193,6 @@ def _describe(agent: ServedAgent, changed: Actions) -> None:
 
 
 _BASE = "/personalizer/v1.0"
-_RANKED = {
-    "ranking": [{"id": "news", "probability": 0.75}, {"id": "sport", "probability": 0.25}],
-    "eventId": "75269AD0-BFEE-4598-8196-C57383D38E10",
-    "rewardActionId": "news",
-}
 
 
 @OPERATIONS.post(
@@ -208,17 +203,6 @@ _RANKED = {
     status=201,
     problems=(404, 409),
     errors=ErrorResponse,
-    example={
-        "contextFeatures": [{"timeOfDay": "morning"}, {"user": {"age": 31, "vip": True}}],
-        "actions": [
-            {"id": "news", "features": [{"kind": "text"}]},
-            {"id": "sport", "features": [{"kind": "video", "length": 4}]},
-        ],
-        "excludedActions": [],
-        "eventId": "75269AD0-BFEE-4598-8196-C57383D38E10",
-        "deferActivation": False,
-    },
-    answer_example=_RANKED,
 )
 async def personalizer_rank(call: Call) -> RankResponse:
     """Personalizer: rank actions. For the agent of `--personalizer NAME`."""
@@ -262,7 +246,6 @@ def _rank(
     status=204,
     problems=(404,),
     errors=ErrorResponse,
-    example={"value": 1.0},
 )
 async def personalizer_reward(call: Call) -> RawResponse:
     """Personalizer: report the reward of an event."""

@@ -43,38 +43,6 @@ _KINDS: dict[str, type[Field]] = {
     "moment": Timestamp,
     "tags": Tags,
 }
-_STATE = {
-    "name": "shop",
-    "policy": "tide",
-    "parameters": {},
-    "timezone": "Europe/Berlin",
-    "control": 0.05,
-    "control_arm": None,
-    "min_share": None,
-    "share_bounds": {},
-    "retention": None,
-    "sticky": None,
-    "shadow": [],
-    "promotion": None,
-    "reward_within": 172800.0,
-    "default_reward": 0.0,
-    "on_duplicate": "refuse",
-    "arms": [{"label": "blue", "retired": False}, {"label": "green", "retired": False}],
-    "context": {"age": {"kind": "Number", "flag": False}},
-    "frozen": False,
-    "warmup": False,
-    "decisions": 17,
-    "rewards": 12,
-    "latest": 1782907200.0,
-    "records": 29,
-    "saved": 0,
-    "upkeep_pending": False,
-    "learning_window": 5091.2,
-    "late_rewards": 0,
-}
-_ARMS: dict[str, Any] = {
-    "arms": [{"label": "blue", "retired": False}, {"label": "pink", "retired": False}]
-}
 
 
 @OPERATIONS.post(
@@ -84,15 +52,6 @@ _ARMS: dict[str, Any] = {
     body=NewAgent,
     status=201,
     problems=(409,),
-    example={
-        "name": "shop",
-        "arms": ["blue", "green"],
-        "context": {"device": ["phone", "desktop"], "age": "number"},
-        "timezone": "Europe/Berlin",
-        "reward_within": 172800,
-        "default_reward": 0,
-    },
-    answer_example=_STATE,
 )
 async def create_agent(call: Call) -> StateShown:
     """Make an agent."""
@@ -108,7 +67,6 @@ async def create_agent(call: Call) -> StateShown:
     "/v1/agents",
     "any",
     answer=AgentsShown,
-    answer_example={"agents": [{"name": "shop", "open": True}], "scopes": ["read"]},
 )
 async def list_agents(call: Call) -> AgentsShown:
     """The agents that the token is for, and what it may do."""
@@ -128,16 +86,22 @@ async def list_agents(call: Call) -> AgentsShown:
     id="get_state",
     summary="Where an agent stands; an alias of `GET /v1/agents/{name}`.",
     answer=StateShown,
-    answer_example=_STATE,
 )
-@OPERATIONS.get("/v1/agents/{name}", Scope.READ, answer=StateShown, answer_example=_STATE)
+@OPERATIONS.get(
+    "/v1/agents/{name}",
+    Scope.READ,
+    answer=StateShown,
+)
 async def get_agent(call: Call) -> StateShown:
     """State of an agent: counts, settings, time of the last decision."""
     return await state_shown(await call.agent())
 
 
 @OPERATIONS.add(
-    "DELETE", "/v1/agents/{name}", Scope.ADMIN, answer=Deleted, answer_example={"name": "shop"}
+    "DELETE",
+    "/v1/agents/{name}",
+    Scope.ADMIN,
+    answer=Deleted,
 )
 async def delete_agent(call: Call) -> Deleted:
     """Delete an agent and its ledger permanently."""
@@ -180,8 +144,6 @@ async def state_shown(hosted: HostedAgent) -> StateShown:
     Scope.ADMIN,
     answer=SettingsChanged,
     body=SettingsBody,
-    example={"control": 0.1},
-    answer_example={"changes": {"control": [0.05, 0.1]}},
 )
 async def change_settings(call: Call) -> SettingsChanged:
     """Change settings of an agent, as a record in its ledger."""
@@ -201,14 +163,6 @@ async def change_settings(call: Call) -> SettingsChanged:
     Scope.ADMIN,
     answer=PromotionShown,
     body=PromoteBody,
-    example={"shadow": "lin-ts", "share": 0.1},
-    answer_example={
-        "words": "lin-ts has 10% of decisions (0% before): as was asked for.",
-        "policy": "lin-ts",
-        "before": 0.0,
-        "share": 0.1,
-        "why": "as was asked for",
-    },
 )
 async def promote(call: Call) -> PromotionShown:
     """Give a candidate a share of the decisions, as a record in the agent's ledger."""
@@ -239,7 +193,11 @@ def _field(kind: Any) -> Any:
     return _KINDS[kind]() if isinstance(kind, str) else kind
 
 
-@OPERATIONS.get("/v1/agents/{name}/arms", Scope.READ, answer=ArmsShown, answer_example=_ARMS)
+@OPERATIONS.get(
+    "/v1/agents/{name}/arms",
+    Scope.READ,
+    answer=ArmsShown,
+)
 async def list_arms(call: Call) -> ArmsShown:
     """All arms, also retired ones."""
     return await _arms_shown(await call.agent())
@@ -250,8 +208,6 @@ async def list_arms(call: Call) -> ArmsShown:
     Scope.ADMIN,
     answer=ArmsShown,
     body=ArmChange,
-    example={"op": "add", "label": "pink"},
-    answer_example=_ARMS,
 )
 async def change_arms(call: Call) -> ArmsShown:
     """Add, retire, rename or replace an arm."""
@@ -284,7 +240,9 @@ async def _arms_shown(hosted: HostedAgent) -> ArmsShown:
 
 
 @OPERATIONS.post(
-    "/v1/agents/{name}/freeze", Scope.ADMIN, answer=Held, answer_example={"frozen": True}
+    "/v1/agents/{name}/freeze",
+    Scope.ADMIN,
+    answer=Held,
 )
 async def freeze(call: Call) -> Held:
     """Stop learning; decisions go on."""
@@ -294,7 +252,9 @@ async def freeze(call: Call) -> Held:
 
 
 @OPERATIONS.post(
-    "/v1/agents/{name}/unfreeze", Scope.ADMIN, answer=Held, answer_example={"frozen": False}
+    "/v1/agents/{name}/unfreeze",
+    Scope.ADMIN,
+    answer=Held,
 )
 async def unfreeze(call: Call) -> Held:
     """Resume learning."""
@@ -308,8 +268,6 @@ async def unfreeze(call: Call) -> Held:
     Scope.ADMIN,
     answer=StateShown,
     body=RollbackBody,
-    example={"to": "2026-07-01T12:00"},
-    answer_example=_STATE,
 )
 async def rollback(call: Call) -> StateShown:
     """Undo what was learnt since a moment or a decision."""
@@ -324,8 +282,6 @@ async def rollback(call: Call) -> StateShown:
     Scope.ADMIN,
     answer=Forgotten,
     body=ForgetBody,
-    example={"subject": "user 42"},
-    answer_example={"deleted": 17},
 )
 async def forget(call: Call) -> Forgotten:
     """Delete all decisions about a subject, for good. What was learnt from them stays."""
@@ -340,8 +296,6 @@ async def forget(call: Call) -> Forgotten:
     answer=Forgotten,
     body=CompactBody,
     problems=(409,),
-    example={"before": "2026-01-01", "decisions": 1200},
-    answer_example={"deleted": 1200},
 )
 async def compact(call: Call) -> Forgotten:
     """Delete old decisions that were exported. What was learnt from them stays."""

@@ -34,30 +34,6 @@ class BreakdownQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     "/v1/agents/{name}/shadows",
     Scope.READ,
     answer=ShadowsShown,
-    answer_example={
-        "shadows": [
-            {
-                "words": "lin-ts would choose another arm in 20% of 17 decisions (...).",
-                "policy": "lin-ts",
-                "decisions": 17,
-                "disagreement": 0.2,
-                "shares": {"blue": [0.4, 0.6]},
-                "known": False,
-                "significant": False,
-                "value": None,
-                "own": None,
-                "gain": None,
-                "low": None,
-                "high": None,
-                "unsupported": 0.0,
-                "effective": 15.0,
-                "needed": 4000,
-                "level": 0.95,
-                "share": 0.0,
-                "against": "the agent's own choices",
-            }
-        ]
-    },
 )
 async def shadows(call: Call) -> ShadowsShown:
     """What the candidates of the setting `shadow` would have chosen and earned."""
@@ -80,21 +56,6 @@ async def shadows(call: Call) -> ShadowsShown:
     Scope.READ,
     answer=BreakdownShown,
     query=BreakdownQuery,
-    answer_example={
-        "field": "device",
-        "fields": ["device"],
-        "rows": [
-            {
-                "value": "phone",
-                "arm": "blue",
-                "decisions": 17,
-                "rewarded": 12,
-                "mean": 0.25,
-                "low": 0.09,
-                "high": 0.53,
-            }
-        ],
-    },
 )
 async def breakdown(call: Call) -> BreakdownShown:
     """Rewards of each arm with intervals, in all or by the values of a context's field."""

@@ -26,14 +26,6 @@ from tidepull.service.operations import Call, Operations
 from tidepull.service.problem_details import HttpError, problem_of
 
 OPERATIONS = Operations()
-_CHOOSE = {"context": {"device": "phone", "age": 31}}
-_DECISION = {
-    "id": "17-5f0c2d1e",
-    "arm": "green",
-    "propensity": 0.53125,
-    "group": "policy",
-    "at": 1782907200.0,
-}
 REWARDS_SECONDS = 0.002
 """Time for rewards of a batch after which others of the same agent have a turn."""
 Step = tuple[bool, int] | TidepullError
@@ -46,8 +38,6 @@ Step = tuple[bool, int] | TidepullError
     answer=DecisionMade,
     body=ChooseBody,
     problems=(409,),
-    example=_CHOOSE,
-    answer_example=_DECISION,
     parameters=(
         {
             "name": "Idempotency-Key",
@@ -81,15 +71,6 @@ async def choose(call: Call) -> DecisionMade:
     answer=DecisionsMade,
     body=ChooseBatch,
     problems=(409,),
-    example={
-        "decisions": [
-            {**_CHOOSE, "id": "visit 17"},
-            {"context": {"device": "desktop"}, "subject": "user 42"},
-        ]
-    },
-    answer_example={
-        "decisions": [_DECISION, {**_DECISION, "id": "18-0b6e9a44", "group": "control"}]
-    },
 )
 async def choose_batch(call: Call) -> DecisionsMade:
     """Make many decisions in one commit, all or none."""
@@ -118,8 +99,6 @@ async def choose_batch(call: Call) -> DecisionsMade:
     Scope.DECIDE,
     answer=DecisionMade,
     body=RecordBody,
-    example={"context": {"device": "phone"}, "arm": "green", "reward": 1.0},
-    answer_example={**_DECISION, "propensity": 1.0, "group": "imported"},
 )
 async def record(call: Call) -> DecisionMade:
     """Learn from a decision that was made elsewhere, such as by the present rule."""
@@ -174,8 +153,6 @@ def _decision_shown(decision: Decision) -> DecisionMade:
     answer=RewardTaken,
     body=RewardBody,
     problems=(409, 410),
-    example={"id": "17-5f0c2d1e", "reward": 1.0},
-    answer_example={"id": "17-5f0c2d1e", "duplicate": False},
 )
 async def reward(call: Call) -> RewardTaken:
     """Report the reward of a decision, now or later."""
@@ -192,19 +169,6 @@ async def reward(call: Call) -> RewardTaken:
     Scope.DECIDE,
     answer=RewardsTaken,
     body=RewardBatch,
-    example={"rewards": [{"id": "17-5f0c2d1e", "reward": 1.0}, {"id": "visit 18", "reward": 0}]},
-    answer_example={
-        "taken": 1,
-        "refused": 1,
-        "rewards": [
-            {"id": "17-5f0c2d1e", "status": 200, "duplicate": False},
-            {
-                "id": "visit 18",
-                "status": 404,
-                "detail": "there is no decision 'visit 18' of this agent.",
-            },
-        ],
-    },
 )
 async def rewards(call: Call) -> RewardsTaken:
     """Report many rewards; each is accepted or refused on its own."""

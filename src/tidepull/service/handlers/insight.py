@@ -79,75 +79,6 @@ _TYPES = {
     "csv": b"text/csv; charset=utf-8",
     "parquet": b"application/vnd.apache.parquet",
 }
-_LIFT = {
-    "words": "12.5% more reward than random arms (95% sure at every look: 3.1 to 21.9; at a single "
-    "planned look: 6.7 to 18.3).",
-    "significant": True,
-    "known": True,
-    "level": 0.95,
-    "gain": 0.02,
-    "low": 0.005,
-    "high": 0.035,
-    "relative": 0.125,
-    "relative_low": 0.031,
-    "relative_high": 0.219,
-    "policy": 0.18,
-    "control": 0.16,
-    "n_policy": 9500,
-    "n_control": 500,
-    "against": "random arms",
-    "blocks": 48,
-    "fixed_low": 0.011,
-    "fixed_high": 0.029,
-    "fixed_relative_low": 0.067,
-    "fixed_relative_high": 0.183,
-    "of": "reward",
-}
-_REPORT = {
-    "words": "17 decisions since 01 June 2026, ...",
-    "status": "17 decisions since 01 June 2026, 12 with a reward.",
-    "chances": {"blue": 0.4, "green": 0.6},
-    "when": ["green is best at all hours."],
-    "next": None,
-    "beliefs": [],
-    "changes": [],
-    "lift": _LIFT,
-    "outcomes": [],
-    "alarms": [],
-}
-_LINE = {
-    "decisions": [9, 8],
-    "rewarded": [9, 5],
-    "mean": [0.2, 0.4],
-    "low": [0.0, 0.1],
-    "high": [0.5, 0.7],
-}
-_HISTORY = {
-    "since": 1782907200.0,
-    "until": 1782910800.0,
-    "seconds": 1800.0,
-    "starts": [1782907200.0, 1782909000.0],
-    "arms": {"blue": _LINE, "green": _LINE},
-    "groups": {"policy": _LINE},
-    "changes": [{"at": 1782907300.0, "words": "arm 'green' added"}],
-}
-_WAITING = {
-    "decisions": 17,
-    "rewarded": 14,
-    "pending": 2,
-    "expired": 1,
-    "delay_median": 60.0,
-    "delay_late": 900.0,
-    "last_decision": 1782907200.0,
-    "last_reward": 1782907100.0,
-    "alarms": [],
-}
-_HEATMAP = {
-    "weekdays": ["Monday"],
-    "arms": ["blue", "green"],
-    "best": [["green", None]],
-    "decisions": [[120, 3]],
-}
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NORMAL = 1.96
 
@@ -157,7 +88,6 @@ _NORMAL = 1.96
     Scope.READ,
     answer=ReportShown,
     query=MomentQuery,
-    answer_example=_REPORT,
 )
 async def explain(call: Call) -> ReportShown:
     """Report in plain words, as of now or of an earlier moment."""
@@ -180,7 +110,10 @@ async def _asked(call: Call, question: Callable[[Insight], T]) -> T:
 
 
 @OPERATIONS.get(
-    "/v1/agents/{name}/lift", Scope.READ, answer=LiftShown, query=LiftQuery, answer_example=_LIFT
+    "/v1/agents/{name}/lift",
+    Scope.READ,
+    answer=LiftShown,
+    query=LiftQuery,
 )
 async def lift(call: Call) -> LiftShown:
     """The gain over the control group, with an interval."""
@@ -203,7 +136,6 @@ async def lift(call: Call) -> LiftShown:
     Scope.READ,
     answer=HistoryShown,
     query=HistoryQuery,
-    answer_example=_HISTORY,
 )
 async def history(call: Call) -> HistoryShown:
     """Decisions and rewards over time, by arm and by group, for charts."""
@@ -220,7 +152,9 @@ async def history(call: Call) -> HistoryShown:
 
 
 @OPERATIONS.get(
-    "/v1/agents/{name}/waiting", Scope.READ, answer=WaitingShown, answer_example=_WAITING
+    "/v1/agents/{name}/waiting",
+    Scope.READ,
+    answer=WaitingShown,
 )
 async def waiting(call: Call) -> WaitingShown:
     """Delays of rewards: pending, expired, how late, and whether they have stopped."""
@@ -239,7 +173,6 @@ async def waiting(call: Call) -> WaitingShown:
     Scope.READ,
     answer=HeatmapShown,
     query=MomentQuery,
-    answer_example=_HEATMAP,
 )
 async def heatmap(call: Call) -> HeatmapShown:
     """The arm that is best with a chance of 99% in every hour of the week, now or at a moment."""
@@ -250,7 +183,6 @@ async def heatmap(call: Call) -> HeatmapShown:
     "/v1/agents/{name}/export",
     Scope.ADMIN,
     query=ExportQuery,
-    answer_example='{"id": "17-5f0c2d1e", "arm": "green"}\n',
     content_types=("application/jsonl", "text/csv", "application/vnd.apache.parquet"),
 )
 async def export(call: Call) -> RawResponse:

@@ -24,18 +24,6 @@ from tidepull.service.messages import DecisionId
 from tidepull.service.operations import Call, Operations
 
 OPERATIONS = Operations()
-_REASON = {
-    "id": "17-5f0c2d1e",
-    "at": "2026-07-01T12:00:00+00:00",
-    "arm": "green",
-    "group": "policy",
-    "propensity": 0.53125,
-    "reward": 1.0,
-    "context": {"device": "phone"},
-    "chances": {"blue": 0.47, "green": 0.53},
-    "why": "green came out best in 53% of 32 draws from what was believed then, and was taken with "
-    "a chance of 53.1%.",
-}
 
 
 class DecisionsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -56,7 +44,6 @@ class WhyQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     Scope.ADMIN,
     answer=DecisionsShown,
     query=DecisionsQuery,
-    answer_example={"decisions": [_REASON]},
 )
 async def list_decisions(call: Call) -> DecisionsShown:
     """The last decisions until a moment, latest first, and why each arm was taken."""
@@ -81,13 +68,6 @@ def _reason(row: dict[str, Any], why: str) -> DecisionReason:
     Scope.ADMIN,
     answer=DecisionWhyShown,
     query=WhyQuery,
-    answer_example={
-        "decision": _REASON,
-        "same": True,
-        "what_if": [
-            {"field": "device", "value": "desktop", "chances": {"blue": 0.8, "green": 0.2}}
-        ],
-    },
 )
 async def why(call: Call) -> DecisionWhyShown:
     """Why a decision took its arm: what was believed then, and the chances in other contexts."""

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tidepull.service.service import Service
 
 OPERATIONS = Operations()
-_SPEED = {"count": 17, "p50": 0.5, "p99": 2.0}
 _DASHBOARD = resources.files("tidepull.service") / "dashboard"
 _CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -41,7 +40,11 @@ _CONTENT_TYPES = {
 }
 
 
-@OPERATIONS.get("/healthz", None, answer=Health, answer_example={"status": "ok"})
+@OPERATIONS.get(
+    "/healthz",
+    None,
+    answer=Health,
+)
 async def healthz(call: Call) -> Health:
     """Liveness of the process."""
     return Health(status=call.service.status)
@@ -59,7 +62,6 @@ class ReadyQuery(Struct, kw_only=True):
     answer=Health,
     query=ReadyQuery,
     problems=(503,),
-    answer_example={"status": "ok"},
 )
 async def readyz(call: Call) -> Health:
     """Readiness for requests; 503 says what is missing."""
@@ -81,19 +83,6 @@ async def readyz(call: Call) -> Health:
     "/v1/service",
     "any",
     answer=ServiceShown,
-    answer_example={
-        "version": "0.1.0",
-        "status": "ok",
-        "seconds": 3600.0,
-        "open_agents": 1,
-        "upkeep_slices": 120,
-        "snapshots": 1,
-        "commits": _SPEED,
-        "slices": _SPEED,
-        "operations": {"choose": _SPEED},
-        "here": "http://one:8000",
-        "shards": [{"url": "http://one:8000", "seconds": 3600.0, "agents": ["shop"]}],
-    },
 )
 async def service(call: Call) -> ServiceShown:
     """Speed, training and commits of the service, the services that share its database, and the
@@ -168,7 +157,6 @@ def _speed(timing: Timing) -> Speed:
 @OPERATIONS.get(
     "/metrics",
     "any",
-    answer_example='tidepull_decisions_total{agent="shop"} 17.0\n',
     content_types=("text/plain",),
 )
 async def metrics(call: Call) -> RawResponse:
@@ -183,7 +171,11 @@ async def metrics(call: Call) -> RawResponse:
     return RawResponse(text, b"text/plain; version=0.0.4; charset=utf-8")
 
 
-@OPERATIONS.get("/v1/openapi.json", "any", answer=dict, answer_example={"openapi": "3.1.0"})
+@OPERATIONS.get(
+    "/v1/openapi.json",
+    "any",
+    answer=dict,
+)
 async def openapi(_: Call) -> RawResponse:
     """This OpenAPI document."""
     from tidepull.service.handlers import OPERATIONS
