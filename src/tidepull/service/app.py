@@ -15,7 +15,6 @@ import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.routing import BaseRoute, Route, Router
@@ -200,9 +199,7 @@ class Resource:
                 raise refused()
             call.body = operation.read(body)
         if operation.query is not None:
-            call.query = operation.read_query(
-                dict(parse_qsl(scope["query_string"].decode("latin-1")))
-            )
+            call.query = operation.read_query(scope["query_string"])
         with self._service.under_way(operation.scope is not None):
             answer = await self._answer(operation, call, scope, body)
         trace.answered_by = call.answered_by

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -246,7 +245,7 @@ class LinkServer:
         if operation.body is not None:
             call.body = operation.read(request.body)
         if operation.query is not None:
-            call.query = operation.read_query(dict(parse_qsl(request.query.decode("latin-1"))))
+            call.query = operation.read_query(request.query)
         answer = await service.forwarder.answer(operation, call, {}, b"")
         if isinstance(answer, RawResponse):
             return answer

@@ -10,7 +10,8 @@ from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_type_hints
+from urllib.parse import parse_qsl
 from uuid import uuid4
 
 import msgspec
@@ -65,7 +66,8 @@ class Call:
         return await self.service.hosting.get(self.name, forwarded=self.forwarded)
 
 
-Handler = Callable[[Call], Awaitable[Any]]
+Handler = Callable[..., Awaitable[Any]]
+"""Takes a call, and its `body` or `query` where it has a parameter of that name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,14 +128,18 @@ class Operation:
         except RecursionError:
             raise HttpError(400, "The body is nested too deeply.") from None
 
-    def read_query(self, given: dict[str, str]) -> Any:
+    def read_query(self, text: bytes) -> Any:
         """A query; what does not fit is a 422."""
-        if self.query is None:
-            return None
         try:
+            given = dict(parse_qsl(text.decode("latin-1")))
             return msgspec.convert(given, self.query, strict=False)
         except msgspec.ValidationError as error:
             raise HttpError(422, _explained(error, "The query")) from None
+
+    def handle(self, call: Call) -> Awaitable[Any]:
+        """Let the handler answer."""
+        inputs = [one for one in (call.body, call.query) if one is not None]
+        return self.handler(call, *inputs)
 
 
 @cache
@@ -155,14 +161,17 @@ class Operations(list[Operation]):
     def add(
         self, method: str, path: str, scope: Scope | str | None, **details: Any
     ) -> Callable[[Handler], Handler]:
-        """Add an operation. Its id is the handler's name and its summary the handler's docstring,
-        unless given."""
+        """Add an operation. Its id is the handler's name, its summary the handler's docstring, and
+        the types of body, query and answer are those of the handler's annotations, unless given."""
 
         def register(handler: Handler) -> Handler:
-            names = {"id": handler.__name__, "summary": " ".join((handler.__doc__ or "").split())}
-            self.append(
-                Operation(method, path, handler=handler, scope=scope, **{**names, **details})
-            )
+            types = get_type_hints(handler)
+            answer = None if types["return"] is RawResponse else types["return"]
+            about: dict[str, Any] = {
+                "id": handler.__name__, "summary": " ".join((handler.__doc__ or "").split()),
+                "answer": answer, "body": types.get("body"), "query": types.get("query"),
+            }  # fmt: skip
+            self.append(Operation(method, path, handler=handler, scope=scope, **about | details))
             return handler
 
         return register

@@ -196,17 +196,10 @@ _BASE = "/personalizer/v1.0"
 
 
 @OPERATIONS.post(
-    f"{_BASE}/rank",
-    Scope.DECIDE,
-    answer=RankResponse,
-    body=RankRequest,
-    status=201,
-    problems=(404, 409),
-    errors=ErrorResponse,
+    f"{_BASE}/rank", Scope.DECIDE, status=201, problems=(404, 409), errors=ErrorResponse
 )
-async def personalizer_rank(call: Call) -> RankResponse:
+async def personalizer_rank(call: Call, body: RankRequest) -> RankResponse:
     """Personalizer: rank actions. For the agent of `--personalizer NAME`."""
-    body: RankRequest = call.body
     event = body.event_id or str(uuid.uuid4())
     actions = {action.id: merged(action.features) for action in body.actions}
     if len(actions) != len(body.actions):
@@ -242,16 +235,15 @@ def _rank(
 @OPERATIONS.post(
     f"{_BASE}/events/{{eventId}}/reward",
     Scope.DECIDE,
-    body=RewardRequest,
     status=204,
     problems=(404,),
     errors=ErrorResponse,
 )
-async def personalizer_reward(call: Call) -> RawResponse:
+async def personalizer_reward(call: Call, body: RewardRequest) -> RawResponse:
     """Personalizer: report the reward of an event."""
     hosted, event = await _existing(call)
     try:
-        news = await hosted.durable(lambda agent: agent.reward_ahead(event, call.body.value))
+        news = await hosted.durable(lambda agent: agent.reward_ahead(event, body.value))
     except (ExpiredError, OtherRewardError) as error:  # Personalizer answers as if it was taken
         call.service.metrics.ignored("late" if isinstance(error, ExpiredError) else "second")
     else:

@@ -279,7 +279,7 @@ class Forwarder:
         deadline = time.monotonic() + OWNER_TIMEOUT
         while True:
             try:
-                return await operation.handler(call)
+                return await operation.handle(call)
             except HeldError:
                 self._hosting.suspect()
                 raise

@@ -45,17 +45,9 @@ _KINDS: dict[str, type[Field]] = {
 }
 
 
-@OPERATIONS.post(
-    "/v1/agents",
-    Scope.ADMIN,
-    answer=StateShown,
-    body=NewAgent,
-    status=201,
-    problems=(409,),
-)
-async def create_agent(call: Call) -> StateShown:
+@OPERATIONS.post("/v1/agents", Scope.ADMIN, status=201, problems=(409,))
+async def create_agent(call: Call, body: NewAgent) -> StateShown:
     """Make an agent."""
-    body: NewAgent = call.body
     return await state_shown(
         await call.service.hosting.create(
             body.name, agent_arguments(body), forwarded=call.forwarded
@@ -63,11 +55,7 @@ async def create_agent(call: Call) -> StateShown:
     )
 
 
-@OPERATIONS.get(
-    "/v1/agents",
-    "any",
-    answer=AgentsShown,
-)
+@OPERATIONS.get("/v1/agents", "any")
 async def list_agents(call: Call) -> AgentsShown:
     """The agents that the token is for, and what it may do."""
     hosting = call.service.hosting
@@ -85,24 +73,14 @@ async def list_agents(call: Call) -> AgentsShown:
     Scope.READ,
     id="get_state",
     summary="Where an agent stands; an alias of `GET /v1/agents/{name}`.",
-    answer=StateShown,
 )
-@OPERATIONS.get(
-    "/v1/agents/{name}",
-    Scope.READ,
-    answer=StateShown,
-)
+@OPERATIONS.get("/v1/agents/{name}", Scope.READ)
 async def get_agent(call: Call) -> StateShown:
     """State of an agent: counts, settings, time of the last decision."""
     return await state_shown(await call.agent())
 
 
-@OPERATIONS.add(
-    "DELETE",
-    "/v1/agents/{name}",
-    Scope.ADMIN,
-    answer=Deleted,
-)
+@OPERATIONS.add("DELETE", "/v1/agents/{name}", Scope.ADMIN)
 async def delete_agent(call: Call) -> Deleted:
     """Delete an agent and its ledger permanently."""
     await call.service.hosting.delete(call.name, forwarded=call.forwarded)
@@ -139,15 +117,9 @@ async def state_shown(hosted: HostedAgent) -> StateShown:
     return StateShown(name=hosted.name, **shown)
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/settings",
-    Scope.ADMIN,
-    answer=SettingsChanged,
-    body=SettingsBody,
-)
-async def change_settings(call: Call) -> SettingsChanged:
+@OPERATIONS.post("/v1/agents/{name}/settings", Scope.ADMIN)
+async def change_settings(call: Call, body: SettingsBody) -> SettingsChanged:
     """Change settings of an agent, as a record in its ledger."""
-    body: SettingsBody = call.body
     arguments = {name: getattr(body, name) for name in body.__struct_fields__}
     if body.context is not None:
         arguments["context"] = {name: _field(kind) for name, kind in body.context.items()}
@@ -158,15 +130,9 @@ async def change_settings(call: Call) -> SettingsChanged:
     return SettingsChanged(changes=changes)
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/promote",
-    Scope.ADMIN,
-    answer=PromotionShown,
-    body=PromoteBody,
-)
-async def promote(call: Call) -> PromotionShown:
+@OPERATIONS.post("/v1/agents/{name}/promote", Scope.ADMIN)
+async def promote(call: Call, body: PromoteBody) -> PromotionShown:
     """Give a candidate a share of the decisions, as a record in the agent's ledger."""
-    body: PromoteBody = call.body
     hosted = await call.agent()
     step = await hosted.change(lambda agent: agent.promote(_named(body.shadow), body.share))
     return PromotionShown(words=str(step), **asdict(step))
@@ -193,25 +159,15 @@ def _field(kind: Any) -> Any:
     return _KINDS[kind]() if isinstance(kind, str) else kind
 
 
-@OPERATIONS.get(
-    "/v1/agents/{name}/arms",
-    Scope.READ,
-    answer=ArmsShown,
-)
+@OPERATIONS.get("/v1/agents/{name}/arms", Scope.READ)
 async def list_arms(call: Call) -> ArmsShown:
     """All arms, also retired ones."""
     return await _arms_shown(await call.agent())
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/arms",
-    Scope.ADMIN,
-    answer=ArmsShown,
-    body=ArmChange,
-)
-async def change_arms(call: Call) -> ArmsShown:
+@OPERATIONS.post("/v1/agents/{name}/arms", Scope.ADMIN)
+async def change_arms(call: Call, body: ArmChange) -> ArmsShown:
     """Add, retire, rename or replace an arm."""
-    body: ArmChange = call.body
     if (body.to is not None) != (body.op in ("rename", "replace")):
         raise HttpError(
             422, "`to` is the new label of an arm that is renamed or replaced, and nothing else."
@@ -239,11 +195,7 @@ async def _arms_shown(hosted: HostedAgent) -> ArmsShown:
     return ArmsShown(arms=[ArmShown(label=label, retired=retired) for label, retired in state.arms])
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/freeze",
-    Scope.ADMIN,
-    answer=Held,
-)
+@OPERATIONS.post("/v1/agents/{name}/freeze", Scope.ADMIN)
 async def freeze(call: Call) -> Held:
     """Stop learning; decisions go on."""
     hosted = await call.agent()
@@ -251,11 +203,7 @@ async def freeze(call: Call) -> Held:
     return Held(frozen=hosted.agent.frozen)
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/unfreeze",
-    Scope.ADMIN,
-    answer=Held,
-)
+@OPERATIONS.post("/v1/agents/{name}/unfreeze", Scope.ADMIN)
 async def unfreeze(call: Call) -> Held:
     """Resume learning."""
     hosted = await call.agent()
@@ -263,43 +211,24 @@ async def unfreeze(call: Call) -> Held:
     return Held(frozen=hosted.agent.frozen)
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/rollback",
-    Scope.ADMIN,
-    answer=StateShown,
-    body=RollbackBody,
-)
-async def rollback(call: Call) -> StateShown:
+@OPERATIONS.post("/v1/agents/{name}/rollback", Scope.ADMIN)
+async def rollback(call: Call, body: RollbackBody) -> StateShown:
     """Undo what was learnt since a moment or a decision."""
-    body: RollbackBody = call.body
     hosted = await call.agent()
     await hosted.change(lambda agent: agent.rollback(body.to))
     return await state_shown(hosted)
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/forget",
-    Scope.ADMIN,
-    answer=Forgotten,
-    body=ForgetBody,
-)
-async def forget(call: Call) -> Forgotten:
+@OPERATIONS.post("/v1/agents/{name}/forget", Scope.ADMIN)
+async def forget(call: Call, body: ForgetBody) -> Forgotten:
     """Delete all decisions about a subject, for good. What was learnt from them stays."""
-    body: ForgetBody = call.body
     hosted = await call.agent()
     return Forgotten(deleted=await hosted.erase(lambda agent: agent.forget(body.subject)))
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/compact",
-    Scope.ADMIN,
-    answer=Forgotten,
-    body=CompactBody,
-    problems=(409,),
-)
-async def compact(call: Call) -> Forgotten:
+@OPERATIONS.post("/v1/agents/{name}/compact", Scope.ADMIN, problems=(409,))
+async def compact(call: Call, body: CompactBody) -> Forgotten:
     """Delete old decisions that were exported. What was learnt from them stays."""
-    body: CompactBody = call.body
     hosted = await call.agent()
     return Forgotten(deleted=await hosted.erase(lambda agent: _compact(agent, body)))
 

@@ -30,11 +30,7 @@ class BreakdownQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     since: When | None = None
 
 
-@OPERATIONS.get(
-    "/v1/agents/{name}/shadows",
-    Scope.READ,
-    answer=ShadowsShown,
-)
+@OPERATIONS.get("/v1/agents/{name}/shadows", Scope.READ)
 async def shadows(call: Call) -> ShadowsShown:
     """What the candidates of the setting `shadow` would have chosen and earned."""
     hosted = await call.agent()
@@ -51,15 +47,9 @@ async def shadows(call: Call) -> ShadowsShown:
     return ShadowsShown(shadows=shown)
 
 
-@OPERATIONS.get(
-    "/v1/agents/{name}/breakdown",
-    Scope.READ,
-    answer=BreakdownShown,
-    query=BreakdownQuery,
-)
-async def breakdown(call: Call) -> BreakdownShown:
+@OPERATIONS.get("/v1/agents/{name}/breakdown", Scope.READ)
+async def breakdown(call: Call, query: BreakdownQuery) -> BreakdownShown:
     """Rewards of each arm with intervals, in all or by the values of a context's field."""
-    query: BreakdownQuery = call.query
     hosted = await call.agent()
 
     def counted(insight: Insight) -> BreakdownShown:

@@ -35,8 +35,6 @@ Step = tuple[bool, int] | TidepullError
 @OPERATIONS.post(
     "/v1/agents/{name}/choose",
     Scope.DECIDE,
-    answer=DecisionMade,
-    body=ChooseBody,
     problems=(409,),
     parameters=(
         {
@@ -55,9 +53,9 @@ Step = tuple[bool, int] | TidepullError
         },
     ),
 )
-async def choose(call: Call) -> DecisionMade:
+async def choose(call: Call, body: ChooseBody) -> DecisionMade:
     """Choose an arm. The decision is on disk before the answer leaves."""
-    request = _request(call.body, _key(call), call.caller)
+    request = _request(body, _key(call), call.caller)
     hosted = await call.agent()
     decision = await hosted.choose(request)
     call.service.metrics.decided(call.name)
@@ -65,16 +63,10 @@ async def choose(call: Call) -> DecisionMade:
     return _decision_shown(decision)
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/choose/batch",
-    Scope.DECIDE,
-    answer=DecisionsMade,
-    body=ChooseBatch,
-    problems=(409,),
-)
-async def choose_batch(call: Call) -> DecisionsMade:
+@OPERATIONS.post("/v1/agents/{name}/choose/batch", Scope.DECIDE, problems=(409,))
+async def choose_batch(call: Call, body: ChooseBatch) -> DecisionsMade:
     """Make many decisions in one commit, all or none."""
-    bodies: list[ChooseBody] = call.body.decisions
+    bodies: list[ChooseBody] = body.decisions
     if len(bodies) > call.service.limits.batch:
         raise HttpError(
             422,
@@ -94,15 +86,9 @@ async def choose_batch(call: Call) -> DecisionsMade:
     return DecisionsMade(decisions=[_decision_shown(decision) for decision in decisions])
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/record",
-    Scope.DECIDE,
-    answer=DecisionMade,
-    body=RecordBody,
-)
-async def record(call: Call) -> DecisionMade:
+@OPERATIONS.post("/v1/agents/{name}/record", Scope.DECIDE)
+async def record(call: Call, body: RecordBody) -> DecisionMade:
     """Learn from a decision that was made elsewhere, such as by the present rule."""
-    body: RecordBody = call.body
     arguments = {
         name: getattr(body, name) for name in ("reward", "propensity", "subject", "at", "id")
     }
@@ -147,16 +133,9 @@ def _decision_shown(decision: Decision) -> DecisionMade:
     )
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/reward",
-    Scope.DECIDE,
-    answer=RewardTaken,
-    body=RewardBody,
-    problems=(409, 410),
-)
-async def reward(call: Call) -> RewardTaken:
+@OPERATIONS.post("/v1/agents/{name}/reward", Scope.DECIDE, problems=(409, 410))
+async def reward(call: Call, body: RewardBody) -> RewardTaken:
     """Report the reward of a decision, now or later."""
-    body: RewardBody = call.body
     hosted = await call.agent()
     news = await hosted.durable(lambda agent: _reward_ahead(agent, body, call.caller))
     call.service.metrics.rewarded(call.name, int(news))
@@ -164,15 +143,10 @@ async def reward(call: Call) -> RewardTaken:
     return RewardTaken(id=body.id, duplicate=not news)
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/rewards",
-    Scope.DECIDE,
-    answer=RewardsTaken,
-    body=RewardBatch,
-)
-async def rewards(call: Call) -> RewardsTaken:
+@OPERATIONS.post("/v1/agents/{name}/rewards", Scope.DECIDE)
+async def rewards(call: Call, body: RewardBatch) -> RewardsTaken:
     """Report many rewards; each is accepted or refused on its own."""
-    bodies: list[RewardBody] = call.body.rewards
+    bodies: list[RewardBody] = body.rewards
     if len(bodies) > call.service.limits.batch:
         raise HttpError(
             422,

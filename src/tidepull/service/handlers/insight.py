@@ -83,15 +83,10 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 _NORMAL = 1.96
 
 
-@OPERATIONS.get(
-    "/v1/agents/{name}/explain",
-    Scope.READ,
-    answer=ReportShown,
-    query=MomentQuery,
-)
-async def explain(call: Call) -> ReportShown:
+@OPERATIONS.get("/v1/agents/{name}/explain", Scope.READ)
+async def explain(call: Call, query: MomentQuery) -> ReportShown:
     """Report in plain words, as of now or of an earlier moment."""
-    report = await _asked(call, Insight.report)
+    report = await _ask_at(call, query.at, Insight.report)
     shown = {
         name: getattr(report, name)
         for name in ("status", "chances", "when", "next", "beliefs", "changes", "alarms")
@@ -100,24 +95,18 @@ async def explain(call: Call) -> ReportShown:
     return ReportShown(words=str(report), lift=lift_shown(report.lift), outcomes=outcomes, **shown)
 
 
-async def _asked(call: Call, question: Callable[[Insight], T]) -> T:
-    """The answer to a question, now or at the moment of the query."""
-    hosted, at = await call.agent(), call.query.at
+async def _ask_at(call: Call, at: str | None, question: Callable[[Insight], T]) -> T:
+    """The answer to a question, at a moment or now."""
+    hosted = await call.agent()
     if at is None:
         return await hosted.query_log(question)
     upto = await hosted.query_log(lambda now: last_record(now, moment_of(now, at) or 0.0))
     return await hosted.replay(upto, lambda point: question(point.insight()))
 
 
-@OPERATIONS.get(
-    "/v1/agents/{name}/lift",
-    Scope.READ,
-    answer=LiftShown,
-    query=LiftQuery,
-)
-async def lift(call: Call) -> LiftShown:
+@OPERATIONS.get("/v1/agents/{name}/lift", Scope.READ)
+async def lift(call: Call, query: LiftQuery) -> LiftShown:
     """The gain over the control group, with an interval."""
-    query: LiftQuery = call.query
     hosted = await call.agent()
 
     def measured(insight: Insight) -> LiftShown:
@@ -131,15 +120,9 @@ async def lift(call: Call) -> LiftShown:
     return await hosted.query_log(measured)
 
 
-@OPERATIONS.get(
-    "/v1/agents/{name}/history",
-    Scope.READ,
-    answer=HistoryShown,
-    query=HistoryQuery,
-)
-async def history(call: Call) -> HistoryShown:
+@OPERATIONS.get("/v1/agents/{name}/history", Scope.READ)
+async def history(call: Call, query: HistoryQuery) -> HistoryShown:
     """Decisions and rewards over time, by arm and by group, for charts."""
-    query: HistoryQuery = call.query
     hosted = await call.agent()
 
     def drawn(insight: Insight) -> dict[str, Any]:
@@ -151,11 +134,7 @@ async def history(call: Call) -> HistoryShown:
     return msgspec.convert(await hosted.query_log(drawn), HistoryShown)
 
 
-@OPERATIONS.get(
-    "/v1/agents/{name}/waiting",
-    Scope.READ,
-    answer=WaitingShown,
-)
+@OPERATIONS.get("/v1/agents/{name}/waiting", Scope.READ)
 async def waiting(call: Call) -> WaitingShown:
     """Delays of rewards: pending, expired, how late, and whether they have stopped."""
     hosted = await call.agent()
@@ -168,26 +147,19 @@ async def waiting(call: Call) -> WaitingShown:
     return await hosted.query_log(counted)
 
 
-@OPERATIONS.get(
-    "/v1/agents/{name}/heatmap",
-    Scope.READ,
-    answer=HeatmapShown,
-    query=MomentQuery,
-)
-async def heatmap(call: Call) -> HeatmapShown:
+@OPERATIONS.get("/v1/agents/{name}/heatmap", Scope.READ)
+async def heatmap(call: Call, query: MomentQuery) -> HeatmapShown:
     """The arm that is best with a chance of 99% in every hour of the week, now or at a moment."""
-    return await _asked(call, _heatmap)
+    return await _ask_at(call, query.at, _heatmap)
 
 
 @OPERATIONS.get(
     "/v1/agents/{name}/export",
     Scope.ADMIN,
-    query=ExportQuery,
     content_types=("application/jsonl", "text/csv", "application/vnd.apache.parquet"),
 )
-async def export(call: Call) -> RawResponse:
+async def export(call: Call, query: ExportQuery) -> RawResponse:
     """Every decision with its context and probabilities, as a file."""
-    query: ExportQuery = call.query
     hosted = await call.agent()
 
     def written(insight: Insight) -> FileParts:

@@ -39,15 +39,9 @@ class WhyQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     id: DecisionId
 
 
-@OPERATIONS.get(
-    "/v1/agents/{name}/decisions",
-    Scope.ADMIN,
-    answer=DecisionsShown,
-    query=DecisionsQuery,
-)
-async def list_decisions(call: Call) -> DecisionsShown:
+@OPERATIONS.get("/v1/agents/{name}/decisions", Scope.ADMIN)
+async def list_decisions(call: Call, query: DecisionsQuery) -> DecisionsShown:
     """The last decisions until a moment, latest first, and why each arm was taken."""
-    query: DecisionsQuery = call.query
     hosted = await call.agent()
 
     def listed(insight: Insight) -> DecisionsShown:
@@ -63,17 +57,12 @@ def _reason(row: dict[str, Any], why: str) -> DecisionReason:
     return DecisionReason(why=why, **{name: row[name] for name in names})
 
 
-@OPERATIONS.get(
-    "/v1/agents/{name}/why",
-    Scope.ADMIN,
-    answer=DecisionWhyShown,
-    query=WhyQuery,
-)
-async def why(call: Call) -> DecisionWhyShown:
+@OPERATIONS.get("/v1/agents/{name}/why", Scope.ADMIN)
+async def why(call: Call, query: WhyQuery) -> DecisionWhyShown:
     """Why a decision took its arm: what was believed then, and the chances in other contexts."""
     hosted = await call.agent()
-    record = await hosted.ask(partial(ServedAgent.find_decision, id=call.query.id))
-    return await hosted.replay(record.seq - 1, lambda point: _why(point, record, call.query.id))
+    record = await hosted.ask(partial(ServedAgent.find_decision, id=query.id))
+    return await hosted.replay(record.seq - 1, lambda point: _why(point, record, query.id))
 
 
 def _why(point: PointInTime, record: Record, id: str) -> DecisionWhyShown:

@@ -40,11 +40,7 @@ _CONTENT_TYPES = {
 }
 
 
-@OPERATIONS.get(
-    "/healthz",
-    None,
-    answer=Health,
-)
+@OPERATIONS.get("/healthz", None)
 async def healthz(call: Call) -> Health:
     """Liveness of the process."""
     return Health(status=call.service.status)
@@ -56,16 +52,9 @@ class ReadyQuery(Struct, kw_only=True):
     agent: Annotated[str, Meta(max_length=64)] | None = None
 
 
-@OPERATIONS.get(
-    "/readyz",
-    None,
-    answer=Health,
-    query=ReadyQuery,
-    problems=(503,),
-)
-async def readyz(call: Call) -> Health:
+@OPERATIONS.get("/readyz", None, problems=(503,))
+async def readyz(call: Call, query: ReadyQuery) -> Health:
     """Readiness for requests; 503 says what is missing."""
-    query: ReadyQuery = call.query
     why = call.service.obstacle
     if why is None and query.agent is not None:
         hosted = call.service.hosting.hosted(query.agent)
@@ -79,11 +68,7 @@ async def readyz(call: Call) -> Health:
     return Health(status="ok")
 
 
-@OPERATIONS.get(
-    "/v1/service",
-    "any",
-    answer=ServiceShown,
-)
+@OPERATIONS.get("/v1/service", "any")
 async def service(call: Call) -> ServiceShown:
     """Speed, training and commits of the service, the services that share its database, and the
     agents of each. A token for some agents sees the status only."""
@@ -154,11 +139,7 @@ def _speed(timing: Timing) -> Speed:
     return Speed(count=timing.times, p50=timing.p50, p99=timing.p99)
 
 
-@OPERATIONS.get(
-    "/metrics",
-    "any",
-    content_types=("text/plain",),
-)
+@OPERATIONS.get("/metrics", "any", content_types=("text/plain",))
 async def metrics(call: Call) -> RawResponse:
     """Prometheus metrics; the token must have the scope `read` for all agents."""
     require(call.token, Scope.READ, None)
@@ -171,11 +152,7 @@ async def metrics(call: Call) -> RawResponse:
     return RawResponse(text, b"text/plain; version=0.0.4; charset=utf-8")
 
 
-@OPERATIONS.get(
-    "/v1/openapi.json",
-    "any",
-    answer=dict,
-)
+@OPERATIONS.get("/v1/openapi.json", "any", answer=dict)
 async def openapi(_: Call) -> RawResponse:
     """This OpenAPI document."""
     from tidepull.service.handlers import OPERATIONS
