@@ -37,6 +37,7 @@ from tidepull.state import Stateful, read
 from tidepull.tide.context import ContextMap
 from tidepull.tide.explain import Belief
 from tidepull.tide.jobs import is_power_of_two
+from tidepull.tide.models.boxed import BoxCache
 from tidepull.tide.models.period import strongest_period
 from tidepull.tide.models.structural import HOUR_SECONDS, Blocks
 from tidepull.tide.models.weights import best_arms
@@ -159,7 +160,7 @@ class StructuralThompson(Stateful):
         self._available = np.ones(shape.n_arms, bool)
         self.expected: FloatArray = np.zeros(shape.n_arms)
         """Rewards of arms in the latest round, by the leading models."""
-        self._rng = streams.generator("posterior")
+        self._rng, self._rng_box = streams.generator("posterior"), BoxCache()
         self._times, self._rewards = np.full(_KEPT, np.nan), np.zeros(_KEPT)
         self._decided, self._arms = np.zeros(_KEPT, np.int64), np.zeros(_KEPT, np.int64)
         self._raw = np.zeros((_KEPT, contexts.raw_dim))
@@ -272,7 +273,7 @@ class StructuralThompson(Stateful):
         """A round: draws of the expected reward of every arm, one a row, and what it is under the
         leading models."""
         (X, now), mixtures = self._features(context), self._fit.mixtures
-        drawn = draw(mixtures, draws, self._shared, self._rng)
+        drawn = draw(mixtures, draws, self._shared, self._rng_box(self._rng))
         rewards = rewards_of(
             mixture.values(ms, z, X, now, self._shared)
             for mixture, (ms, z) in zip(mixtures, drawn, strict=True)

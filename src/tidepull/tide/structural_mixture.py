@@ -10,6 +10,7 @@ import numpy as np
 
 from tidepull.state import Stateful
 from tidepull.tide.hours import monday_before
+from tidepull.tide.models.boxed import PythonBox
 from tidepull.tide.models.noise import draw_scale
 from tidepull.tide.models.structural import (
     DAY_SECONDS,
@@ -136,7 +137,7 @@ class StructuralMixture(Stateful):
 
 
 def draw(
-    mixtures: Sequence[StructuralMixture], draws: int, shared: bool, rng: np.random.Generator
+    mixtures: Sequence[StructuralMixture], draws: int, shared: bool, rng: PythonBox
 ) -> list[tuple[IntArray, FloatArray]]:
     """Draws of a model of each mixture, and of standard normal numbers for the errors of its arms
     (weights where all arms share them); at last its leading model, without errors."""

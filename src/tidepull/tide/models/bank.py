@@ -61,7 +61,7 @@ class ModelBank:
         recalibrate = n if calibrated else 0
         self._need = [(0, 0, 0)] * n  # how much of its room a slot's model uses
         self._families = [""] * n
-        self._box = BoxCache()
+        self._box, self._rng_box = BoxCache(), BoxCache()
         self.arrays = Bank(
             active=np.zeros(n, bool),
             shapes=np.zeros((n, 2), np.int64),
@@ -264,9 +264,7 @@ class ModelBank:
         binary rewards.
         """
         if not self.layout.shared:
-            draws: FloatArray = sample_many(
-                self._box, self.arrays, self._draw_scales, {m: 1}, state, X, binary, rng
-            )[0]
+            draws: FloatArray = self.draws({m: 1}, state, X, binary, rng)[0]
             return draws
         if self._sees_all(m):
             return self._wide_draws(m, X, 1, rng)[0]
@@ -333,8 +331,9 @@ class ModelBank:
                 else:
                     made += [self.draw(m, state, X, binary, rng) for _ in range(count)]
             return np.array(made)
+        box, boxed_rng = self._box(self.arrays), self._rng_box(rng)
         return sample_many(
-            self._box, self.arrays, self._draw_scales, n_draws, state, X, binary, rng, about=about
+            box, self._draw_scales, n_draws, state, X, binary, boxed_rng, about=about
         )
 
     def snapshot(self) -> Snapshot:

@@ -12,25 +12,23 @@ import numpy as np
 
 from tidepull._internal.kernels import kernel
 from tidepull.tide.models import kernels
-from tidepull.tide.models.boxed import BoxCache, PythonBox
+from tidepull.tide.models.boxed import PythonBox
 from tidepull.tide.models.covariates import RoundState
-from tidepull.tide.models.kernels import Bank
 from tidepull.types import FloatArray, IntArray
 
 
 def sample_many(
-    box: BoxCache,
-    bank: Bank,
+    box: PythonBox,
     draw_scales: FloatArray,
     n_draws: Mapping[int, int],
     state: RoundState,
     X: FloatArray,
     binary: bool,
-    rng: np.random.Generator,
+    rng: PythonBox,
     *,
     about: Mapping[int, int] | None = None,
 ) -> FloatArray:
-    """Sample `n_draws[m]` reward vectors from each model m, one a row, where arms have blocks of
+    """Sample `n_draws[m]` reward vectors from each model m of a boxed bank, one a row, where arms have blocks of
     their own; `draw_scales` are those of `NoisePrior`. With `about`, a draw is centred on the
     average prediction of those models (of which it is one), weighted by their counts: only its
     error is its own."""
@@ -41,7 +39,7 @@ def sample_many(
     weights = np.array([float(asked[m]) if averaged else 0.0 for m in asked])
     drawn = np.empty((sum(n_draws.values()), len(X)))
     sample_boxed(
-        box(bank), slots, counts, weights, state.t, state.covariates, state.per_arm, X, binary,
+        box, slots, counts, weights, state.t, state.covariates, state.per_arm, X, binary,
         draw_scales, rng, drawn,
     )  # fmt: skip
     return drawn
@@ -50,9 +48,9 @@ def sample_many(
 def _sample_in_numpy(
     box: PythonBox, slots: IntArray, counts: IntArray, weights: FloatArray, t: int,
     covariates: FloatArray, per_arm: FloatArray, X: FloatArray, binary: bool, draw_scales: FloatArray,
-    rng: np.random.Generator, drawn: FloatArray,
+    boxed_rng: PythonBox, drawn: FloatArray,
 ) -> None:  # fmt: skip
-    bank, n_arms, row = box.arrays, len(X), 0
+    bank, rng, n_arms, row = box.arrays, boxed_rng.arrays, len(X), 0
     first, second = np.empty((len(slots), n_arms)), np.empty((len(slots), n_arms))
     kernels.predict_many(bank, slots, t, covariates, per_arm, X, binary, draw_scales, first, second)
     counted = (bank.dim[slots] == 1) & binary
@@ -74,11 +72,11 @@ def _sample_in_numpy(
 def sample_boxed(
     box: PythonBox, slots: IntArray, counts: IntArray, weights: FloatArray, t: int,
     covariates: FloatArray, per_arm: FloatArray, X: FloatArray, binary: bool, draw_scales: FloatArray,
-    rng: np.random.Generator, drawn: FloatArray,
+    boxed_rng: PythonBox, drawn: FloatArray,
 ) -> None:  # fmt: skip
     """`sample_many` of a boxed bank: `counts` draws (rows) of each slot, about the average
     of means by `weights` (all 0: each about its own mean)."""
-    bank, n_arms, row = box.arrays, X.shape[0], 0
+    bank, rng, n_arms, row = box.arrays, boxed_rng.arrays, X.shape[0], 0
     first, second = np.empty((len(slots), n_arms)), np.empty((len(slots), n_arms))
     kernels.predict_many(bank, slots, t, covariates, per_arm, X, binary, draw_scales, first, second)
     average, total = np.zeros(n_arms), 0.0

@@ -12,6 +12,7 @@ import numpy as np
 
 from tidepull._internal.kernels import kernel
 from tidepull.tide.models.algebra import inlined
+from tidepull.tide.models.boxed import PythonBox
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 NOISE_A, NOISE_B, NOISE_MEMORY = 1.0, 0.5, 0.995
@@ -186,9 +187,9 @@ def reweigh(
 
 
 def _draw_in_numpy(
-    rng: np.random.Generator, weights: FloatArray, counts: IntArray, ms: IntArray, z: FloatArray
+    boxed_rng: PythonBox, weights: FloatArray, counts: IntArray, ms: IntArray, z: FloatArray
 ) -> None:
-    sums, last = np.cumsum(weights, axis=1), weights.shape[1] - 1
+    rng, sums, last = boxed_rng.arrays, np.cumsum(weights, axis=1), weights.shape[1] - 1
     for i in range(ms.shape[1] - 1):
         for part in range(ms.shape[0]):
             place = rng.random() * sums[part, last]
@@ -198,11 +199,11 @@ def _draw_in_numpy(
 
 @kernel(until_compiled=_draw_in_numpy, nogil=True)
 def draw_models(
-    rng: np.random.Generator, weights: FloatArray, counts: IntArray, ms: IntArray, z: FloatArray
+    boxed_rng: PythonBox, weights: FloatArray, counts: IntArray, ms: IntArray, z: FloatArray
 ) -> None:
     """Draws (columns but the last) of a model from each of some mixtures (rows) by its weight, and of
     as many standard normal numbers as it needs."""
-    last = weights.shape[1] - 1
+    rng, last = boxed_rng.arrays, weights.shape[1] - 1
     sums = np.empty_like(weights)
     for part in range(ms.shape[0]):
         total = 0.0
