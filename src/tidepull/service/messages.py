@@ -3,7 +3,7 @@ made of them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -42,6 +42,17 @@ Values = Annotated[dict[Label, Value], Meta(max_length=MOST_FIELDS)]
 DecisionId = Annotated[
     str, Meta(min_length=1, max_length=MOST_NAME, examples=["17-5f0c2d1e", "order 17"])
 ]
+
+
+T = TypeVar("T", bound=Struct)
+
+
+def shown(kind: type[T], one: object, **others: Any) -> T:
+    """An answer with an object's attributes of the names of its fields, and others. What is not
+    finite is null in JSON."""
+    names = kind.__struct_fields__
+    found = {name: getattr(one, name) for name in names if hasattr(one, name)}
+    return kind(**found | others)
 
 
 class Strict(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -296,12 +307,6 @@ class StateShown(Struct, kw_only=True):
     late_rewards: int
 
 
-class Health(Struct, kw_only=True):
-    """Whether the service is well."""
-
-    status: Literal["ok", "starting", "stopping"]
-
-
 class ArmChange(Strict):
     """Add an arm (or a retired one again), retire one, rename one `to` something else, or replace
     one by a new arm `to`."""
@@ -354,38 +359,3 @@ class Deleted(Struct, kw_only=True):
     """The deleted agent."""
 
     name: str
-
-
-class Speed(Struct, kw_only=True, frozen=True):
-    """How often, and how long in milliseconds (upper ends of bins)."""
-
-    count: int
-    p50: float | None
-    p99: float | None
-
-
-class ShardShown(Struct, kw_only=True):
-    """A process that shares the database: where it is, for how many seconds, and the agents that it
-    has."""
-
-    url: str
-    seconds: float
-    agents: list[str]
-
-
-class ServiceShown(Struct, kw_only=True):
-    """How the service is doing since it was started. `shards` are all that share its database, with
-    the agents that the token is for; `here` is the one that answers (empty where agents are
-    files). All but `status` is told to tokens that may read all agents."""
-
-    status: str
-    version: str = ""
-    seconds: float = 0.0
-    open_agents: int = 0
-    upkeep_slices: int = 0
-    snapshots: int = 0
-    commits: Speed = Speed(count=0, p50=None, p99=None)
-    slices: Speed = Speed(count=0, p50=None, p99=None)
-    operations: dict[str, Speed] = {}
-    here: str = ""
-    shards: list[ShardShown] = []

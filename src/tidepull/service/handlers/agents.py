@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tidepull.agent.fields import Boolean, Category, Field, Number, Tags, Timestamp
+from tidepull.agent.insight import AgentStatus
 from tidepull.agent.served import ServedAgent
 from tidepull.service.auth import Scope
 from tidepull.service.hosted import HostedAgent
@@ -31,6 +32,7 @@ from tidepull.service.messages import (
     SettingsBody,
     SettingsChanged,
     StateShown,
+    shown,
 )
 from tidepull.service.operations import Call, Operations
 from tidepull.service.problem_details import HttpError
@@ -90,31 +92,12 @@ async def delete_agent(call: Call) -> Deleted:
 async def state_shown(hosted: HostedAgent) -> StateShown:
     """The state of an agent as it goes over the wire."""
     state, settings = await hosted.ask(ServedAgent.state), hosted.agent.settings
-    chosen = {
-        name: getattr(settings, name)
-        for name in (
-            "policy",
-            "parameters",
-            "timezone",
-            "control",
-            "control_arm",
-            "min_share",
-            "share_bounds",
-            "retention",
-            "sticky",
-            "shadow",
-            "reward_within",
-            "default_reward",
-            "on_duplicate",
-        )
-    }
-    arms = [ArmShown(label=label, retired=retired) for label, retired in state.arms]
     promotion = None
     if settings.promotion is not None:
         policy, parameters, share = settings.promotion
         promotion = CandidateShown(policy=policy, parameters=parameters, share=share)
-    shown = {**chosen, **asdict(state), "arms": arms, "promotion": promotion}
-    return StateShown(name=hosted.name, **shown)
+    now = {**asdict(state), "arms": _arms(state), "promotion": promotion, "name": hosted.name}
+    return shown(StateShown, settings, **now)
 
 
 @OPERATIONS.post("/v1/agents/{name}/settings", Scope.ADMIN)
@@ -135,7 +118,7 @@ async def promote(call: Call, body: PromoteBody) -> PromotionShown:
     """Give a candidate a share of the decisions, as a record in the agent's ledger."""
     hosted = await call.agent()
     step = await hosted.change(lambda agent: agent.promote(_named(body.shadow), body.share))
-    return PromotionShown(words=str(step), **asdict(step))
+    return shown(PromotionShown, step, words=str(step))
 
 
 def agent_arguments(body: NewAgent) -> dict[str, Any]:
@@ -191,8 +174,11 @@ def _change_arms(agent: ServedAgent, body: ArmChange) -> None:
 
 
 async def _arms_shown(hosted: HostedAgent) -> ArmsShown:
-    state = await hosted.ask(ServedAgent.state)
-    return ArmsShown(arms=[ArmShown(label=label, retired=retired) for label, retired in state.arms])
+    return ArmsShown(arms=_arms(await hosted.ask(ServedAgent.state)))
+
+
+def _arms(state: AgentStatus) -> list[ArmShown]:
+    return [ArmShown(label=label, retired=retired) for label, retired in state.arms]
 
 
 @OPERATIONS.post("/v1/agents/{name}/freeze", Scope.ADMIN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -11,16 +10,63 @@ from tidepull.agent.agent import Agent
 from tidepull.agent.insight import Insight
 from tidepull.agent.table import arm_rates
 from tidepull.service.auth import Scope
-from tidepull.service.handlers.insight import When, finite_or_null, moment_of
-from tidepull.service.insight_messages import (
-    ArmRateShown,
-    BreakdownShown,
-    ShadowShown,
-    ShadowsShown,
-)
+from tidepull.service.handlers.insight import When, moment_of
+from tidepull.service.messages import shown
 from tidepull.service.operations import Call, Operations
 
 OPERATIONS = Operations()
+
+
+class ShadowShown(Struct, kw_only=True):
+    """What a candidate would have chosen and earned; null where choices were not random enough.
+    `shares` has each arm's share of the agent's decisions and of the candidate's, `share` is the
+    candidate's present share of the decisions, `against` what its value (`own`) is compared with."""
+
+    words: str
+    policy: str
+    decisions: int
+    disagreement: float | None
+    shares: dict[str, tuple[float, float]]
+    known: bool
+    significant: bool
+    value: float | None
+    own: float | None
+    gain: float | None
+    low: float | None
+    high: float | None
+    unsupported: float | None
+    effective: float
+    needed: int | None
+    level: float
+    share: float
+    against: str
+
+
+class ShadowsShown(Struct, kw_only=True):
+    """One report for each candidate."""
+
+    shadows: list[ShadowShown]
+
+
+class ArmRateShown(Struct, kw_only=True):
+    """An arm's decisions (for a value of a field), those with a reward, and their mean with its 95%
+    interval."""
+
+    value: str | None
+    arm: str
+    decisions: int
+    rewarded: int
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+class BreakdownShown(Struct, kw_only=True):
+    """Rewards of each arm, in all or by the values of a field; `fields` can be asked for."""
+
+    field: str | None
+    fields: list[str]
+    rows: list[ArmRateShown]
 
 
 class BreakdownQuery(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -35,16 +81,7 @@ async def shadows(call: Call) -> ShadowsShown:
     """What the candidates of the setting `shadow` would have chosen and earned."""
     hosted = await call.agent()
     reports = await hosted.aside(Agent.shadows)
-    shown = [
-        ShadowShown(
-            words=str(report),
-            known=report.known,
-            significant=report.significant,
-            **finite_or_null(asdict(report)),
-        )
-        for report in reports
-    ]
-    return ShadowsShown(shadows=shown)
+    return ShadowsShown(shadows=[shown(ShadowShown, one, words=str(one)) for one in reports])
 
 
 @OPERATIONS.get("/v1/agents/{name}/breakdown", Scope.READ)
@@ -56,7 +93,7 @@ async def breakdown(call: Call, query: BreakdownQuery) -> BreakdownShown:
         rates = arm_rates(insight, query.field, moment_of(insight, query.since))
         schema = insight.state.learning.schema
         fields = [] if schema is None else [f for f in schema.fields if f not in schema.private]
-        rows = [ArmRateShown(**finite_or_null(asdict(rate))) for rate in rates]
+        rows = [shown(ArmRateShown, rate) for rate in rates]
         return BreakdownShown(field=query.field, fields=fields, rows=rows)
 
     return await hosted.query_log(counted)

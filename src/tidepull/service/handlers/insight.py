@@ -3,10 +3,8 @@ decides."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, TypeVar
@@ -24,22 +22,128 @@ from tidepull.agent.rebuild import Pace
 from tidepull.agent.records import DecisionGroup
 from tidepull.errors import InputError
 from tidepull.service.auth import Scope
-from tidepull.service.insight_messages import (
-    HeatmapShown,
-    HistoryShown,
-    LiftPoint,
-    LiftShown,
-    ReportShown,
-    WaitingShown,
-)
+from tidepull.service.messages import shown
 from tidepull.service.operations import Call, FileParts, Operations, RawResponse
-from tidepull.types import FloatArray, IntArray
+from tidepull.types import IntArray
 
 OPERATIONS = Operations()
 T = TypeVar("T")
 When = Annotated[
     str, Meta(max_length=40, description="seconds since 1970, or ISO text", examples=["2026-07-01"])
 ]
+
+
+class LiftPoint(Struct, kw_only=True):
+    """The gain over the control by all decisions until then."""
+
+    until: float
+    gain: float | None
+    low: float | None
+    high: float | None
+    relative: float | None
+    relative_low: float | None
+    relative_high: float | None
+
+
+class LiftShown(Struct, kw_only=True):
+    """The gain over the control; null where it cannot be told yet. `words` says it in a
+    sentence, `against` what the control is: "random arms", "your rule", one arm; null: there is
+    none. `low` to `high` stays valid however often it is looked at; `fixed_low` to `fixed_high`
+    holds for a single planned look."""
+
+    words: str
+    known: bool
+    level: float
+    gain: float | None
+    low: float | None
+    high: float | None
+    relative: float | None
+    relative_low: float | None
+    relative_high: float | None
+    policy: float | None
+    control: float | None
+    n_policy: int
+    n_control: int
+    against: str | None
+    blocks: int
+    fixed_low: float | None
+    fixed_high: float | None
+    fixed_relative_low: float | None
+    fixed_relative_high: float | None
+    significant: bool
+    of: str
+    history: list[LiftPoint] = []
+
+
+class ReportShown(Struct, kw_only=True):
+    """What an agent believes, in plain words; `words` is all of it."""
+
+    words: str
+    status: str
+    chances: dict[str, float]
+    when: list[str]
+    next: str | None
+    beliefs: list[str]
+    changes: list[str]
+    lift: LiftShown
+    outcomes: list[LiftShown]
+    alarms: list[str]
+
+
+class Line(Struct, kw_only=True):
+    """For each bin: decisions, those with a reward, its mean and the ends of the mean's 95%
+    interval."""
+
+    decisions: list[int]
+    rewarded: list[int]
+    mean: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
+class Change(Struct, kw_only=True):
+    """A change and its time."""
+
+    at: float
+    words: str
+
+
+class HistoryShown(Struct, kw_only=True):
+    """Decisions and rewards in bins of `seconds`, by arm and by who chose; bins begin at
+    `starts`."""
+
+    since: float
+    until: float
+    seconds: float
+    starts: list[float]
+    arms: dict[str, Line]
+    groups: dict[str, Line]
+    changes: list[Change]
+
+
+class WaitingShown(Struct, kw_only=True):
+    """Delays of rewards. `delay_median` and `delay_late` (95%) are in seconds; `alarms` are
+    sentences."""
+
+    decisions: int
+    rewarded: int
+    pending: int
+    expired: int
+    delay_median: float | None
+    delay_late: float | None
+    last_decision: float | None
+    last_reward: float | None
+    alarms: list[str]
+
+
+class HeatmapShown(Struct, kw_only=True):
+    """For every weekday (from Monday) and hour: the arm that is best with a chance of 99% by what is
+    believed now (null: none is), and the number of decisions in the last four weeks."""
+
+    weekdays: list[str]
+    arms: list[str]
+    best: list[list[str | None]]
+    decisions: list[list[int]]
 
 
 class MomentQuery(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -87,12 +191,9 @@ _NORMAL = 1.96
 async def explain(call: Call, query: MomentQuery) -> ReportShown:
     """Report in plain words, as of now or of an earlier moment."""
     report = await _ask_at(call, query.at, Insight.report)
-    shown = {
-        name: getattr(report, name)
-        for name in ("status", "chances", "when", "next", "beliefs", "changes", "alarms")
-    }
-    outcomes = [lift_shown(one) for one in report.outcomes]
-    return ReportShown(words=str(report), lift=lift_shown(report.lift), outcomes=outcomes, **shown)
+    outcomes = [_lift_shown(one) for one in report.outcomes]
+    gain = _lift_shown(report.lift)
+    return shown(ReportShown, report, words=str(report), lift=gain, outcomes=outcomes)
 
 
 async def _ask_at(call: Call, at: str | None, question: Callable[[Insight], T]) -> T:
@@ -111,11 +212,11 @@ async def lift(call: Call, query: LiftQuery) -> LiftShown:
 
     def measured(insight: Insight) -> LiftShown:
         since = moment_of(insight, query.since)
-        shown = lift_shown(insight.lift(since, query.level, query.outcome))
+        lift = _lift_shown(insight.lift(since, query.level, query.outcome))
         if query.points:
             grown = _growth(insight, since, query)
-            shown.history = [_point(until, lift) for until, lift in grown]
-        return shown
+            lift.history = [shown(LiftPoint, gain, until=until) for until, gain in grown]
+        return lift
 
     return await hosted.query_log(measured)
 
@@ -197,30 +298,8 @@ def moment_of(insight: Insight, moment: str | None) -> float | None:
         return insight.clock.read(moment)
 
 
-def lift_shown(lift: Lift) -> LiftShown:
-    """As it goes over the wire: JSON has no NaN."""
-    return LiftShown(
-        words=str(lift),
-        known=lift.known,
-        significant=lift.significant,
-        **finite_or_null(asdict(lift)),
-    )
-
-
-def _point(until: float, lift: Lift) -> LiftPoint:
-    numbers = finite_or_null(asdict(lift))
-    return LiftPoint(
-        until=until,
-        **{name: numbers[name] for name in LiftPoint.__struct_fields__ if name != "until"},
-    )
-
-
-def finite_or_null(values: dict[str, Any]) -> dict[str, Any]:
-    """Values as JSON has them: what is not finite is null."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in values.items()
-    }
+def _lift_shown(lift: Lift) -> LiftShown:
+    return shown(LiftShown, lift, words=str(lift))
 
 
 def _series(
@@ -272,9 +351,9 @@ def _line(log: DecisionLog, place: IntArray, rows: Any, bins: int) -> dict[str, 
     return {
         "decisions": np.bincount(place[rows], minlength=bins).tolist(),
         "rewarded": n.tolist(),
-        "mean": _plain(mean),
-        "low": _plain(mean - half),
-        "high": _plain(mean + half),
+        "mean": mean.tolist(),
+        "low": (mean - half).tolist(),
+        "high": (mean + half).tolist(),
     }
 
 
@@ -315,8 +394,3 @@ def _growth(insight: Insight, since: float | None, query: LiftQuery) -> list[tup
         return []
     ends = np.linspace(float(log.at.min()), float(log.at.max()), query.points + 1)[1:]
     return [(float(end), lift_of(log.where(log.at <= end), query.level, against)) for end in ends]
-
-
-def _plain(values: FloatArray) -> list[float | None]:
-    """As JSON has it: what is not finite is null."""
-    return [value if np.isfinite(value) else None for value in values.tolist()]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -14,16 +13,46 @@ from tidepull.agent.records import Record
 from tidepull.agent.served import ServedAgent
 from tidepull.service.auth import Scope
 from tidepull.service.handlers.insight import When, moment_of
-from tidepull.service.insight_messages import (
-    DecisionReason,
-    DecisionsShown,
-    DecisionWhyShown,
-    WhatIfShown,
-)
-from tidepull.service.messages import DecisionId
+from tidepull.service.messages import DecisionId, shown
 from tidepull.service.operations import Call, Operations
 
 OPERATIONS = Operations()
+
+
+class DecisionReason(Struct, kw_only=True):
+    """A decision, each arm's share of the policy's draws, and why the arm was taken."""
+
+    id: str
+    at: str
+    arm: str
+    group: Literal["policy", "control", "warmup", "imported"]
+    propensity: float
+    reward: float | None
+    context: dict[str, Any] | None
+    chances: dict[str, float]
+    why: str
+
+
+class DecisionsShown(Struct, kw_only=True):
+    """The last decisions, latest first."""
+
+    decisions: list[DecisionReason]
+
+
+class WhatIfShown(Struct, kw_only=True):
+    """Each arm's chance to be best had a field of the context had another value."""
+
+    field: str
+    value: Any
+    chances: dict[str, float]
+
+
+class DecisionWhyShown(Struct, kw_only=True):
+    """A decision as it was known when it was made. `same`: the replay made the same decision."""
+
+    decision: DecisionReason
+    same: bool
+    what_if: list[WhatIfShown]
 
 
 class DecisionsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -67,6 +96,6 @@ async def why(call: Call, query: WhyQuery) -> DecisionWhyShown:
 
 def _why(point: PointInTime, record: Record, id: str) -> DecisionWhyShown:
     same = point.repeat(record)
-    what_if = [WhatIfShown(**asdict(one)) for one in point.what_if(record)]
+    what_if = [shown(WhatIfShown, one) for one in point.what_if(record)]
     (found,) = latest_decisions(point.insight(), lambda _: id, None, 1)
     return DecisionWhyShown(decision=_reason(found.row, found.why), same=same, what_if=what_if)

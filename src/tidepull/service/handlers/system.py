@@ -9,7 +9,7 @@ import hashlib
 import time
 from dataclasses import replace
 from importlib import resources
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlencode
 
 import msgspec
@@ -20,7 +20,6 @@ from starlette.routing import BaseRoute, Route
 
 from tidepull import __version__
 from tidepull.service.auth import Scope, require
-from tidepull.service.messages import Health, ServiceShown, ShardShown, Speed
 from tidepull.service.metrics import Timing, merged, total
 from tidepull.service.openapi import document
 from tidepull.service.operations import Call, Operations, RawResponse
@@ -38,6 +37,47 @@ _CONTENT_TYPES = {
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
 }
+
+
+class Health(Struct, kw_only=True):
+    """Whether the service is well."""
+
+    status: Literal["ok", "starting", "stopping"]
+
+
+class Speed(Struct, kw_only=True, frozen=True):
+    """How often, and how long in milliseconds (upper ends of bins)."""
+
+    count: int
+    p50: float | None
+    p99: float | None
+
+
+class ShardShown(Struct, kw_only=True):
+    """A process that shares the database: where it is, for how many seconds, and the agents that it
+    has."""
+
+    url: str
+    seconds: float
+    agents: list[str]
+
+
+class ServiceShown(Struct, kw_only=True):
+    """How the service is doing since it was started. `shards` are all that share its database, with
+    the agents that the token is for; `here` is the one that answers (empty where agents are
+    files). All but `status` is told to tokens that may read all agents."""
+
+    status: str
+    version: str = ""
+    seconds: float = 0.0
+    open_agents: int = 0
+    upkeep_slices: int = 0
+    snapshots: int = 0
+    commits: Speed = Speed(count=0, p50=None, p99=None)
+    slices: Speed = Speed(count=0, p50=None, p99=None)
+    operations: dict[str, Speed] = {}
+    here: str = ""
+    shards: list[ShardShown] = []
 
 
 @OPERATIONS.get("/healthz", None)
