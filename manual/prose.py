@@ -155,7 +155,8 @@ def findings(root: Path = ROOT) -> list[Finding]:
         name = path.relative_to(package).as_posix()
         for text in strings(path.read_text(encoding="utf-8"), docstrings=name.startswith(API)):
             found += word_findings(f"src/tidepull/{name}", text)
-    for path in sorted((package / "service" / "dashboard").glob("[!u]*.js")):
+    service = package / "service"
+    for path in sorted([*service.glob("*.json"), *service.glob("dashboard/[!u]*.js")]):
         for text in re.findall(r'"[^"\n]* [^"\n]*"|`[^`\n]* [^`\n]*`', path.read_text("utf-8")):
             found += word_findings(path.relative_to(root).as_posix(), text)
     return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import resources
 from typing import Any, get_type_hints
 
 import msgspec
@@ -14,24 +15,15 @@ from tidepull.service.operations import Operation
 from tidepull.service.problem_details import ProblemBody
 
 _REF = "#/components/schemas/{name}"
-_STATUS_TEXT = {
-    400: "The body is not JSON.",
-    401: "A valid token is needed.",
-    403: "The token is not for this agent, or lacks the scope.",
-    404: "There is no such agent, or no such decision.",
-    405: "The method is not for this path.",
-    408: "The body came too slowly.",
-    409: "It contradicts what is there already.",
-    410: "The decision no longer waits for a reward.",
-    413: "The body is too large.",
-    415: "The body is not of the type application/json.",
-    421: "A service without tokens answers to localhost only; or another shard has the agent.",
-    422: "A field does not fit.",
-    429: "Too many requests.",
-    500: "Something went wrong in the service.",
-    502: "The shard that has the agent gave no answer; send it again with the same id.",
-    503: "The agent or its ledger is not at hand; try again.",
-}
+
+
+@cache
+def texts() -> dict[str, dict[str, Any]]:
+    """What the description says beside operations and their types: its head, statuses, parameters
+    of queries and paths, and examples of bodies (by operations) and answers (by operations, or by
+    types where all have the same one)."""
+    file = resources.files("tidepull.service") / "openapi.json"
+    return msgspec.json.decode(file.read_bytes(), type=dict[str, dict[str, Any]])
 
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
@@ -51,28 +43,12 @@ def _document(operations: tuple[Operation, ...]) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    head = texts()["document"]
     return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "tidepull",
-            "version": __version__,
-            "summary": "Decisions under drift and seasonality.",
-            "license": {"name": "MIT", "identifier": "MIT"},
-        },
-        "servers": [{"url": "/"}],
+        **head,
+        "info": {**head["info"], "version": __version__},
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {
-                "token": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "`tidepull token new`",
-                },
-                "key": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"},
-            },
-        },
-        "security": [{"token": []}],
+        "components": {**head["components"], "schemas": components},
     }
 
 
@@ -88,10 +64,10 @@ def _operation(operation: Operation) -> dict[str, Any]:
         entry["security"] = [{"key": []}, {"token": []}]
     elif operation.scope != "any":
         entry["description"] = f"Needs the scope `{operation.scope}`."
-    if parameters := [*_path(operation), *_query(operation), *operation.parameters]:
+    if parameters := [*_path(operation), *_query(operation)]:
         entry["parameters"] = parameters
     if operation.body is not None:
-        content = {"schema": _ref(operation.body), "example": operation.example}
+        content = {"schema": _ref(operation.body), "example": texts()["bodies"][operation.id]}
         entry["requestBody"] = {"required": True, "content": {"application/json": content}}
     return entry
 
@@ -103,7 +79,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
         errors, kind = operation.errors, "application/json"
     for status in sorted(_statuses(operation)):
         entry[str(status)] = {
-            "description": _STATUS_TEXT[status],
+            "description": texts()["statuses"][str(status)],
             "content": {kind: {"schema": _ref(errors)}},
         }
     return entry
@@ -112,7 +88,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
 def _success(operation: Operation) -> dict[str, Any]:
     if operation.status == 204:
         return {"description": operation.summary}
-    content: dict[str, Any] = {"example": operation.answer_example}
+    content: dict[str, Any] = {"example": answer_example(operation)}
     if operation.answer is not None:
         content["schema"] = (
             {"type": "object"} if operation.answer is dict else _ref(operation.answer)
@@ -123,6 +99,12 @@ def _success(operation: Operation) -> dict[str, Any]:
         "description": operation.summary,
         "content": dict.fromkeys(operation.content_types, content),
     }
+
+
+def answer_example(operation: Operation) -> Any:
+    """An example of the answer: the operation's own, or that of its type."""
+    answers = texts()["answers"]
+    return answers.get(operation.id, answers.get(getattr(operation.answer, "__name__", "")))
 
 
 def _statuses(operation: Operation) -> set[int]:
@@ -141,41 +123,14 @@ def _statuses(operation: Operation) -> set[int]:
 
 
 def _path(operation: Operation) -> list[dict[str, Any]]:
+    """Parameters of the path, and headers."""
+    known = texts()["parameters"]
     if "{eventId}" in operation.path:
-        event = {"type": "string", "minLength": 1, "maxLength": 256}
-        return [
-            {
-                "name": "eventId",
-                "in": "path",
-                "description": "Id of the event.",
-                "required": True,
-                "schema": event,
-                "example": "visit 17",
-            }
-        ]
+        return [known["eventId"]]
     if not operation.per_agent:
         return []
-    schema = {"type": "string", "pattern": NAME}
-    about = {"description": "Name of the agent.", "required": True}
-    return [{"name": "name", "in": "path", **about, "schema": schema, "example": "shop"}]
-
-
-_QUERY = {
-    "at": "Moment to report on. Default: now.",
-    "since": "Only decisions since this moment.",
-    "until": "Only decisions until this moment.",
-    "before": "Only decisions before this moment.",
-    "bins": "Number of intervals.",
-    "level": "Confidence level of the interval.",
-    "points": "Number of earlier moments at which the gain is given, too.",
-    "outcome": "A further outcome instead of the reward.",
-    "format": "Format of the file.",
-    "field": "Field of the context by whose values rewards are grouped.",
-    "limit": "Largest number of decisions.",
-    "id": "Id of the decision.",
-    "agent": "Agent that must be able to answer, too.",
-}
-"""What each parameter of a query means; all that are called alike mean the same."""
+    name = {**known["name"], "schema": {"type": "string", "pattern": NAME}}
+    return [name, *([known[operation.id]] if operation.id in known else [])]
 
 
 def _query(operation: Operation) -> list[dict[str, Any]]:
@@ -190,7 +145,7 @@ def _query(operation: Operation) -> list[dict[str, Any]]:
         if not schema["anyOf"]:
             del schema["anyOf"]
         required = defaults[name].required
-        about = {"description": _QUERY[name], "required": required, "schema": schema}
+        about = {"description": texts()["queries"][name], "required": required, "schema": schema}
         parameters.append({"name": name, "in": "query", **about})
     return parameters
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
-from functools import cache, cached_property
-from importlib import resources
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self, get_type_hints
@@ -88,7 +87,6 @@ class Operation:
     status: int = 200
     problems: tuple[int, ...] = ()
     content_types: tuple[str, ...] = ("application/json",)
-    parameters: tuple[dict[str, Any], ...] = field(default=())
     errors: Any = None
 
     @property
@@ -100,17 +98,6 @@ class Operation:
     def audited(self) -> bool:
         """Whether it goes into the audit trail: whatever only an admin may do."""
         return self.scope == Scope.ADMIN
-
-    @property
-    def example(self) -> Any:
-        """An example of its body."""
-        return _examples()["bodies"].get(self.id)
-
-    @property
-    def answer_example(self) -> Any:
-        """An example of its answer: its own, or that of its type."""
-        answers = _examples()["answers"]
-        return answers.get(self.id, answers.get(getattr(self.answer, "__name__", "")))
 
     @cached_property
     def decoder(self) -> msgspec.json.Decoder[Any]:
@@ -140,13 +127,6 @@ class Operation:
         """Let the handler answer."""
         inputs = [one for one in (call.body, call.query) if one is not None]
         return self.handler(call, *inputs)
-
-
-@cache
-def _examples() -> dict[str, dict[str, Any]]:
-    """Bodies by operations; answers by operations, or by types where all have the same one."""
-    file = resources.files("tidepull.service") / "examples.json"
-    return msgspec.json.decode(file.read_bytes(), type=dict[str, dict[str, Any]])
 
 
 def _explained(error: Exception, what: str) -> str:

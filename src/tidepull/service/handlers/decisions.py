@@ -32,27 +32,7 @@ Step = tuple[bool, int] | TidepullError
 """Whether a reward is news and the number of its record; or why it was refused."""
 
 
-@OPERATIONS.post(
-    "/v1/agents/{name}/choose",
-    Scope.DECIDE,
-    problems=(409,),
-    parameters=(
-        {
-            "name": "Idempotency-Key",
-            "in": "header",
-            "required": False,
-            "description": "Another way to give `id`: the same key with the same body is the same "
-            "decision again.",
-            "schema": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MOST_NAME,
-                "pattern": "^[!-~]+$",
-            },
-            "example": "visit-17",
-        },
-    ),
-)
+@OPERATIONS.post("/v1/agents/{name}/choose", Scope.DECIDE, problems=(409,))
 async def choose(call: Call, body: ChooseBody) -> DecisionMade:
     """Choose an arm. The decision is on disk before the answer leaves."""
     request = _request(body, _key(call), call.caller)
