@@ -109,7 +109,7 @@ class Change(Struct, kw_only=True):
 
 
 class HistoryShown(Struct, kw_only=True):
-    """Decisions and rewards in bins of `seconds`, by arm and by who chose; bins begin at
+    """Decisions and rewards in bins of `seconds`, by arm and by group; bins begin at
     `starts`."""
 
     since: float
