@@ -54,6 +54,7 @@ from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
 from tidepull.agent.replay import LedgerCheck, check_ledger
 from tidepull.agent.settings import (
     CHANGEABLE,
+    SETTINGS,
     UNSET,
     AgentSettings,
     load_settings,
@@ -217,6 +218,7 @@ class Agent:
         now: Callable[[], float] | None = None,
         retire_missing: bool = False,
     ) -> None:
+        given = {name: value for name, value in locals().items() if name in SETTINGS}
         if training not in ("background", "inline", "manual"):
             raise ParameterError(
                 f"training must be 'background', 'inline' or 'manual', got {training!r}"
@@ -229,14 +231,6 @@ class Agent:
             raise ParameterError(
                 f"snapshot_every must be a whole number of at least 1, got {snapshot_every!r}"
             )
-        given = {
-            "arms": arms, "context": context, "policy": policy, "seed": seed, "timezone": timezone,
-            "time_features": time_features, "capacity": capacity, "propensity_draws": propensity_draws,
-            "control": control, "control_arm": control_arm, "min_share": min_share,
-            "share_bounds": share_bounds, "reward_within": reward_within,
-            "default_reward": default_reward, "on_duplicate": on_duplicate, "retention": retention,
-            "sticky": sticky, "shadow": shadow,
-        }  # fmt: skip
         self._shadows: dict[str, Shadow | OwnPolicy] = {}
         self._shadow_reader: LogReader | None = None
         self._lock = threading.Lock()
@@ -741,12 +735,7 @@ class Agent:
         >>> agent.change(control=0.2)
         {'control': (0.05, 0.2)}
         """
-        given = {
-            "control": control, "control_arm": control_arm, "min_share": min_share,
-            "share_bounds": share_bounds, "reward_within": reward_within,
-            "default_reward": default_reward, "retention": retention, "sticky": sticky,
-            "shadow": shadow, "context": context,
-        }  # fmt: skip
+        given = {name: value for name, value in locals().items() if name in SETTINGS}
         wanted = plain_settings(_without_none(given))
         for name in unset:
             if name not in UNSET:

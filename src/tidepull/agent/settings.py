@@ -6,7 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import timedelta
 from functools import cached_property
 from hashlib import blake2b
@@ -255,6 +255,10 @@ class AgentSettings:
                 f"share_bounds: the least shares add up to {least:g} and the most to {most:g}; "
                 "they must leave room for 1"
             )
+
+
+SETTINGS = frozenset(one.name for one in fields(AgentSettings))
+"""Names of all settings: those of the parameters of `Agent`, and what follows from them."""
 
 
 def _takes(entry: Entry[Any], name: str, value: Any) -> bool:

@@ -77,7 +77,20 @@ class PolicyChoice(Strict):
     parameters: Annotated[dict[Label, Value], Meta(max_length=50)] = {}
 
 
-class NewAgent(Strict):
+class _Changeable(Strict, kw_only=True):
+    control: Chance | None = None
+    control_arm: Label | None = None
+    min_share: Chance | None = None
+    share_bounds: Annotated[dict[Label, tuple[Chance, Chance]], Meta(max_length=4096)] | None = None
+    reward_within: Seconds | None = None
+    default_reward: Number | None = None
+    retention: Seconds | None = None
+    sticky: Seconds | None = None
+    shadow: Annotated[list[Text | PolicyChoice], Meta(max_length=8)] | None = None
+    context: Fields | None = None
+
+
+class NewAgent(_Changeable, kw_only=True):
     """An agent to make. `context` names its fields: "number", "text", "boolean", "moment", "tags",
     a list of texts, or an object such as {"kind": "Cyclic", "period": 24}; without it they are
     guessed from the first 16 decisions."""
@@ -87,39 +100,19 @@ class NewAgent(Strict):
         Annotated[list[Label], Meta(min_length=1, max_length=4096)]
         | Annotated[dict[Label, Values], Meta(min_length=1, max_length=4096)]
     )
-    context: Fields | None = None
     policy: Text | PolicyChoice | None = None
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     timezone: Text | None = None
     time_features: bool | None = None
     capacity: Annotated[int, Meta(ge=1, le=8192)] | None = None
     propensity_draws: Annotated[int, Meta(ge=1, le=10_000)] | None = None
-    control: Chance | None = None
-    control_arm: Label | None = None
-    min_share: Chance | None = None
-    share_bounds: Annotated[dict[Label, tuple[Chance, Chance]], Meta(max_length=4096)] | None = None
-    reward_within: Seconds | None = None
-    default_reward: Number | None = None
     on_duplicate: Literal["refuse", "add", "replace"] | None = None
-    retention: Seconds | None = None
-    sticky: Seconds | None = None
-    shadow: Annotated[list[Text | PolicyChoice], Meta(max_length=8)] | None = None
 
 
-class SettingsBody(Strict):
+class SettingsBody(_Changeable, kw_only=True):
     """Settings to change; what is left out stays. `context` has all fields: those that it does not
     have are dropped. `unset` takes settings back."""
 
-    control: Chance | None = None
-    control_arm: Label | None = None
-    min_share: Chance | None = None
-    share_bounds: Annotated[dict[Label, tuple[Chance, Chance]], Meta(max_length=4096)] | None = None
-    reward_within: Seconds | None = None
-    default_reward: Number | None = None
-    retention: Seconds | None = None
-    sticky: Seconds | None = None
-    shadow: Annotated[list[Text | PolicyChoice], Meta(max_length=8)] | None = None
-    context: Fields | None = None
     unset: list[
         Literal[
             "control_arm", "min_share", "reward_within", "default_reward", "retention", "sticky"

@@ -103,11 +103,7 @@ async def state_shown(hosted: HostedAgent) -> StateShown:
 @OPERATIONS.post("/v1/agents/{name}/settings", Scope.ADMIN)
 async def change_settings(call: Call, body: SettingsBody) -> SettingsChanged:
     """Change settings of an agent, as a record in its ledger."""
-    arguments = {name: getattr(body, name) for name in body.__struct_fields__}
-    if body.context is not None:
-        arguments["context"] = {name: _field(kind) for name, kind in body.context.items()}
-    if body.shadow is not None:
-        arguments["shadow"] = [_named(one) for one in body.shadow]
+    arguments = agent_arguments(body)
     hosted = await call.agent()
     changes = await hosted.change(lambda agent: agent.change(**arguments))
     return SettingsChanged(changes=changes)
@@ -121,16 +117,16 @@ async def promote(call: Call, body: PromoteBody) -> PromotionShown:
     return shown(PromotionShown, step, words=str(step))
 
 
-def agent_arguments(body: NewAgent) -> dict[str, Any]:
-    """The arguments of `Agent`."""
-    arguments = {name: getattr(body, name) for name in body.__struct_fields__ if name != "name"}
-    arguments = {name: value for name, value in arguments.items() if value is not None}
-    if body.context is not None:
-        arguments["context"] = {name: _field(kind) for name, kind in body.context.items()}
-    if body.policy is not None:
-        arguments["policy"] = _named(body.policy)
-    if body.shadow is not None:
-        arguments["shadow"] = [_named(one) for one in body.shadow]
+def agent_arguments(body: NewAgent | SettingsBody) -> dict[str, Any]:
+    """The arguments of `Agent`, or of `Agent.change`."""
+    given = {name: getattr(body, name) for name in body.__struct_fields__ if name != "name"}
+    arguments = {name: value for name, value in given.items() if value is not None}
+    if "context" in arguments:
+        arguments["context"] = {name: _field(kind) for name, kind in arguments["context"].items()}
+    if "policy" in arguments:
+        arguments["policy"] = _named(arguments["policy"])
+    if "shadow" in arguments:
+        arguments["shadow"] = [_named(one) for one in arguments["shadow"]]
     return arguments
 
 

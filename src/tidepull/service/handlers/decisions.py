@@ -47,12 +47,7 @@ async def choose(call: Call, body: ChooseBody) -> DecisionMade:
 async def choose_batch(call: Call, body: ChooseBatch) -> DecisionsMade:
     """Make many decisions in one commit, all or none."""
     bodies: list[ChooseBody] = body.decisions
-    if len(bodies) > call.service.limits.batch:
-        raise HttpError(
-            422,
-            f"A batch has at most {call.service.limits.batch:,} decisions, this one has "
-            f"{len(bodies):,}.",
-        )
+    _require_batch(call, len(bodies), "decisions")
     if b"idempotency-key" in call.headers:
         raise HttpError(
             422, "In a batch every decision has its own `id`: leave the Idempotency-Key out."
@@ -77,6 +72,12 @@ async def record(call: Call, body: RecordBody) -> DecisionMade:
     call.service.metrics.decided(call.name)
     call.service.schedule_upkeep(hosted)
     return _decision_shown(decision)
+
+
+def _require_batch(call: Call, size: int, what: str) -> None:
+    most = call.service.limits.batch
+    if size > most:
+        raise HttpError(422, f"A batch has at most {most:,} {what}, this one has {size:,}.")
 
 
 def _key(call: Call) -> str | None:
@@ -127,12 +128,7 @@ async def reward(call: Call, body: RewardBody) -> RewardTaken:
 async def rewards(call: Call, body: RewardBatch) -> RewardsTaken:
     """Report many rewards; each is accepted or refused on its own."""
     bodies: list[RewardBody] = body.rewards
-    if len(bodies) > call.service.limits.batch:
-        raise HttpError(
-            422,
-            f"A batch has at most {call.service.limits.batch:,} rewards, this one has "
-            f"{len(bodies):,}.",
-        )
+    _require_batch(call, len(bodies), "rewards")
     call.charge(len(bodies))
     hosted = await call.agent()
     answers: list[RewardAnswer] = []
