@@ -23,33 +23,20 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from tidepull.agent import table
+from tidepull.agent import promotion, table
 from tidepull.agent.arms import features_of, label_of
 from tidepull.agent.background import Background
 from tidepull.agent.clock import Clock, SteadyTime
 from tidepull.agent.commands import Caller, CommandHandler, Request, Stamp
 from tidepull.agent.decisions import OURS, Decision, DecisionId, PendingDecision, id_of
-from tidepull.agent.insight import (
-    AgentReport,
-    AgentStatus,
-    Insight,
-    status_of,
-)
+from tidepull.agent.insight import AgentReport, AgentStatus, Insight, status_of
 from tidepull.agent.ledger import is_new_file, ledger_at
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.limits import require_affordable_settings
 from tidepull.agent.log import LogReader
 from tidepull.agent.point_in_time import PointInTime, last_record
-from tidepull.agent.promotion import (
-    Promotion,
-    find_candidate,
-    is_own,
-    next_share,
-    require_share,
-    shadowed,
-    share_before,
-)
+from tidepull.agent.promotion import Promotion
 from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
 from tidepull.agent.replay import LedgerCheck, check_ledger
 from tidepull.agent.settings import (
@@ -346,8 +333,7 @@ class Agent:
     ) -> tuple[Decision, int]:
         id = id_of(id)
         with self._lock:
-            self._ready()
-            commands = self._commands
+            commands = self._ready()
             pending = None if id is None else commands.decisions.named(id)
             if pending is None:
                 inputs = commands.check_inputs(context, arms, subject, at, baseline=baseline)
@@ -387,8 +373,7 @@ class Agent:
         """Make several decisions, all or none, before they are durable: the decisions, and the
         number of the record to wait for."""
         with self._lock:
-            self._ready()
-            made = self._commands.decide_all(requests)
+            made = self._ready().decide_all(requests)
             last = max((pending.latest for pending in made), default=0)
             decisions = [self._decision_of(pending) for pending in made]
             return decisions, self._commands.number_to_wait_for(last)
@@ -397,8 +382,7 @@ class Agent:
         """Make decisions of several callers before they are durable: each with the number of the
         record to wait for, or why it is refused."""
         with self._lock:
-            self._ready()
-            made = self._commands.decide_each(requests)
+            made = self._ready().decide_each(requests)
             number = self._commands.number_to_wait_for
             return [
                 one if isinstance(one, InputError) else (self._decision_of(one), number(one.latest))
@@ -475,8 +459,7 @@ class Agent:
         value = _finite_reward(reward)
         outcomes = None if also is None else _outcomes(also)
         with self._lock:
-            self._ready()
-            pending = self._commands.decisions.find(id)
+            pending = self._ready().decisions.find(id)
             if key is not None:
                 key = f"{OURS}{pending.record.seq}/{key}"
             record, news = self._commands.reward(
@@ -660,13 +643,11 @@ class Agent:
     def _change(self, change: dict[str, Any], at: Any) -> None:
         commands = self._commands
         with self._lock:
-            self._ready()
-            rebuild = commands.prepare_arms(change)
+            rebuild = self._ready().prepare_arms(change)
         if rebuild is not None:
             rebuild.catch_up(commands.ledger)
         with self._lock:
-            self._ready()
-            record = commands.change_arms(change, at, rebuild)
+            record = self._ready().change_arms(change, at, rebuild)
         commands.flush(record.seq)
 
     # ---- other settings
@@ -747,13 +728,11 @@ class Agent:
     def _change_settings(self, wanted: dict[str, Any]) -> dict[str, Any]:
         commands = self._commands
         with self._lock:
-            self._ready()
-            change, rebuild = commands.prepare_settings(wanted)
+            change, rebuild = self._ready().prepare_settings(wanted)
         if rebuild is not None:
             rebuild.catch_up(commands.ledger)
         with self._lock:
-            self._ready()
-            record = commands.change_settings(wanted, rebuild)
+            record = self._ready().change_settings(wanted, rebuild)
         if record is not None:
             commands.flush(record.seq)
         return {name: (before, after) for name, (before, after) in change.items()}
@@ -833,16 +812,16 @@ class Agent:
         """
         with self._lock:
             self._ready()
-            candidate = find_candidate(self.settings, policy)
-            before = share_before(self.settings, candidate)
-            own = is_own(self.settings, *candidate)
+            candidate = promotion.find_candidate(self.settings, policy)
+            before = promotion.share_before(self.settings, candidate)
+            own = promotion.is_own(self.settings, *candidate)
         if own and before == 1 and share in (None, 1):
             return Promotion(candidate[0], 1.0, 1.0, "it has all of them already")
         if share is None:
             (report,) = self.shadows([(candidate[0], candidate[1])])
-            share, why = next_share(report, own=own)
+            share, why = promotion.next_share(report, own=own)
         else:
-            share, why = require_share(share), "as was asked for"
+            share, why = promotion.require_share(share), "as was asked for"
         if own:
             self._change_settings({"control": round(1 - share, 9)})
         elif share == 1:
@@ -886,20 +865,16 @@ class Agent:
         to : float, datetime, str or Decision
             A moment, or a decision or its id.
         """
-        commands = self._commands
         with self._lock:
-            self._ready()
-            rollback = commands.prepare_rollback(to)
-        state = commands.replay_rollback(rollback)
+            rollback = self._ready().prepare_rollback(to)
+        state = self._commands.replay_rollback(rollback)
         with self._lock:
-            self._ready()
-            commands.roll_back(rollback, state)
+            self._ready().roll_back(rollback, state)
         self.save()
 
     def _hold(self, kind: Kind) -> None:
         with self._lock:
-            self._ready()
-            record = self._commands.hold(kind)
+            record = self._ready().hold(kind)
         self._commands.flush(record.seq)
 
     # ---- looking
@@ -1076,7 +1051,7 @@ class Agent:
         _require_level(level)
         commands, reports = self._commands, list[ShadowReport]()
         given = plain_settings(
-            {"shadow": shadowed(self.settings) if candidates is None else candidates}
+            {"shadow": promotion.shadowed(self.settings) if candidates is None else candidates}
         )
         for policy, parameters in given["shadow"]:
             with self._lock:
@@ -1084,7 +1059,10 @@ class Agent:
                 commands.flush()
                 key, state = json.dumps([policy, parameters]), commands.state
                 shadow = self._shadows.get(key)
-                own = is_own(state.settings, policy, parameters) and state.settings.control > 0
+                own = (
+                    promotion.is_own(state.settings, policy, parameters)
+                    and state.settings.control > 0
+                )
                 basis = basis_of(state, own=own)
                 if shadow is None or shadow.basis != basis:
                     shadow = OwnPolicy(state) if own else Shadow(state, (policy, parameters))
@@ -1150,8 +1128,7 @@ class Agent:
             )
         name = id_of(id)
         with self._lock:
-            self._ready()
-            commands = self._commands
+            commands = self._ready()
             pending = None if name is None else commands.decisions.named(name)
             if pending is None:
                 inputs, now = commands.check_inputs(context, None, subject, at)
@@ -1232,18 +1209,9 @@ class Agent:
             Number of deleted decisions.
         """
         with self._lock:
-            self._ready()
-            hashed = self._commands.hash(id_of(subject))
+            hashed = self._ready().hash(id_of(subject))
             self._commands.state.sticky.forget(hashed)
-        self.save()
-        self.save()  # whatever happens to the newer one, no restart needs what is deleted
-        with self._lock:
-            self._ready()
-            self._commands.flush()
-            count = self._commands.ledger.remove(subject=hashed)
-            self._commands.decisions.clear()
-            self._shadow_reader = None
-        return count
+        return self._erase(lambda commands: commands.ledger.remove(subject=hashed))
 
     @_one_at_a_time
     def compact(self, path: str | os.PathLike[str] | None, before: float | datetime | str) -> int:
@@ -1265,21 +1233,28 @@ class Agent:
             Number of moved decisions.
         """
         moment = self._commands.clock.read(before, "before")
-        self.save()
-        self.save()
-        with self._lock:
-            self._ready()
-            self._commands.flush()
-            ledger = self._commands.ledger
-            insight = Insight(self._commands.state, ledger)
+
+        def move(commands: CommandHandler) -> int:
+            insight = Insight(commands.state, commands.ledger)
             upto = insight.last_before(moment)
             if not upto:
                 return 0
             if path is not None:
                 table.write(Path(path), self._rows(insight, before=moment))
-            ledger.write({"archived": str(upto)})
-            count = ledger.remove(upto=upto)
-            self._commands.decisions.clear()
+            commands.ledger.write({"archived": str(upto)})
+            return commands.ledger.remove(upto=upto)
+
+        return self._erase(move)
+
+    def _erase(self, remove: Callable[[CommandHandler], int]) -> int:
+        """Delete records; how many decisions."""
+        self.save()
+        self.save()  # whatever happens to the newer one, no restart needs what is deleted
+        with self._lock:
+            commands = self._ready()
+            commands.flush()
+            count = remove(commands)
+            commands.decisions.clear()
             self._shadow_reader = None
         return count
 
@@ -1342,8 +1317,7 @@ class Agent:
     def save(self) -> None:
         """Take a snapshot now, so that opening need not replay earlier records."""
         with self._lock:
-            self._ready()
-            taken = self._commands.take()
+            taken = self._ready().take()
         self._store(*taken)
 
     def _save_if_due(self) -> bool:
@@ -1418,7 +1392,8 @@ class Agent:
 
     # ---- inside
 
-    def _ready(self, *, upgrade: bool = True) -> None:
+    def _ready(self, *, upgrade: bool = True) -> CommandHandler:
+        """The commands, when the state is sound; the caller has the lock."""
         if self._owner != os.getpid():
             raise LedgerError(
                 f"this agent was opened in process {self._owner}, this is process {os.getpid()}: "
@@ -1427,6 +1402,7 @@ class Agent:
         if self._closed:
             raise LedgerError(f"the agent at {self._where} is closed; open it again")
         self._commands.ensure_recovered(upgrade=upgrade)
+        return self._commands
 
     def _decision_of(self, pending: PendingDecision) -> Decision:
         record, commands = pending.record, self._commands

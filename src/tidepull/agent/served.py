@@ -56,8 +56,7 @@ class ServedAgent(Agent):
             If there is no such decision.
         """
         with self._lock:
-            self._ready()
-            pending = self._commands.decisions.find(id)
+            pending = self._ready().decisions.find(id)
             news = self._commands.activate(id_of(id), pending)
             return news, self._commands.number_to_wait_for(pending.latest)
 
@@ -146,8 +145,7 @@ class ServedAgent(Agent):
             If there is no such decision.
         """
         with self._lock:
-            self._ready()
-            record = self._commands.decisions.find(id).record
+            record = self._ready().decisions.find(id).record
             self._commands.flush(record.seq)
             return self._commands.ledger.decision(record.seq) or record
 
