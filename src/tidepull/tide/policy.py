@@ -34,8 +34,8 @@ from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape
 SECONDS = 1e8
 """A time beyond this is taken to be seconds since 1970."""
 _LOOP_ROUNDS, _LOOP_SECONDS = 24, 0.05
-"""First rounds that tell whether a program decides in a loop, and the seconds that each may take:
-rounds are its clock, until the true clock has moved by an hour."""
+"""First rounds that tell whether a program decides in a loop, and the seconds that each may take,
+with its reward: rounds are its clock, until the true clock has moved by an hour."""
 _BELIEVED = 0.5
 """Weight of structural models from which on they name the best arm of hours."""
 
@@ -91,7 +91,9 @@ class Tide:
         if self._patterns is None:
             self._patterns = self._new_patterns(timed=True)
         elapsed = time - self._began
-        is_loop = self._round == _LOOP_ROUNDS and elapsed < _LOOP_ROUNDS * _LOOP_SECONDS
+        rounds = _LOOP_ROUNDS  # a busy service decides before earlier rewards have come
+        is_loop = self._round == self._structural.count == rounds
+        is_loop &= elapsed < rounds * _LOOP_SECONDS
         if self._patterns.timed and is_loop:
             self._patterns, self._first = self._new_patterns(), self._round
         elif not self._patterns.timed and self._first and elapsed >= HOUR_SECONDS:

@@ -175,6 +175,16 @@ def test_the_clock_counts_again_once_it_has_moved_by_an_hour() -> None:
     assert "fourier" not in policy.explain().families
 
 
+def test_a_service_is_no_loop_however_quick_it_is() -> None:
+    policy: Any = build_policy("tide", ProblemShape(2), seed=0)
+    for t in range(60):
+        context = Context(time=MONDAY + 1e-3 * t)
+        policy.choose(context)
+        if t >= 8:  # rewards come after other decisions
+            policy.learn(Event(context, 0, 1.0, t - 8))
+    assert "fourier" not in policy.explain().families
+
+
 def test_rounds_seconds_apart_are_no_loop() -> None:
     policy: Any = build_policy("tide", ProblemShape(2), seed=0)
     play(policy, day_and_night, 60, every=1.0)
