@@ -145,7 +145,8 @@ def _table(results: PaperResults) -> Iterator[Block]:
     yield (
         "Ours across worlds (every trial in a world of its own), *the paper's*, and ours in the "
         'authors\' own world ("there"); differences in standard errors (s.e.), across worlds with '
-        "the deviation between them; the lowest of ours in bold. D-UCB and SW-UCB have the "
+        "the deviation between them, none where the paper's cell is another problem or has the "
+        "slip; the lowest of ours in bold. D-UCB and SW-UCB have the "
         'settings with which the paper\'s cells come out; "searched" is our own choice where it is '
         "another."
     )

@@ -20,7 +20,6 @@ from tidepull.paper.authors import (
     SLIPPED,
     AcrossCell,
     AuthorsCell,
-    across_worlds,
 )
 from tidepull.paper.studies import DIGITS, in_column, searched_beside
 from tidepull.reporting import published
@@ -41,11 +40,14 @@ HEADS = {
 
 def overview(reports: Sequence[Study], cells: Sequence[AuthorsCell] = ()) -> Table:
     """A row for each problem of the paper; `cells` are those played in the authors' world."""
-    there = {(cell.row, cell.column): cell for cell in cells}
+    there, across = (
+        {(cell.row, cell.column): cell for cell in those}
+        for those in (cells, across_cells(reports))
+    )
     rows = [
         row
         for study in reports
-        if study.problem in published.REGRET and (row := _row(study, there))
+        if study.problem in published.REGRET and (row := _row(study, across, there))
     ]
     played = {study.problem for study in reports}
     rows += [_not_played(problem) for problem in published.REGRET if rows and problem not in played]
@@ -70,7 +72,11 @@ def full_length(study: Study) -> bool:
     return published.HORIZONS.get(study.problem) == study.horizon
 
 
-def _row(study: Study, there: Mapping[tuple[str, str], AuthorsCell]) -> tuple[Cell, ...] | None:
+def _row(
+    study: Study,
+    across: Mapping[tuple[str, str], AuthorsCell],
+    there: Mapping[tuple[str, str], AuthorsCell],
+) -> tuple[Cell, ...] | None:
     full = full_length(study)
     ours = {
         column: summarise(group.regrets)
@@ -91,8 +97,8 @@ def _row(study: Study, there: Mapping[tuple[str, str], AuthorsCell]) -> tuple[Ce
             lines.append(f"searched: {spread(s.mean, s.std).text}")
         if full and (theirs := published.figure(study.problem, column)):
             lines.append(f"*{spread(theirs.mean, theirs.std).text}*")
-            if mine and mine.trials > 1:
-                lines.append(f"({across_worlds(study.problem, mine, theirs):+.1f} s.e.)")
+            if cell := across.get((study.problem, column)):
+                lines.append(f"({cell.z:+.1f} s.e.)")
         if full and (cell := there.get((study.problem, column))):
             lines.append(_in_their_world(cell))
         cells.append(Cell("<br>".join(lines) or "–"))
