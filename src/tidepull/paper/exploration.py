@@ -24,6 +24,7 @@ from tidepull.paper.verdicts import (
     concluded,
     difference,
     missing,
+    too_short,
     worst,
 )
 from tidepull.reporting.frames import Group, Study, random_regret
@@ -110,7 +111,8 @@ def _pair(evidence: Evidence, problem: str, ending: str, rival: str) -> list[Mea
     d = paired(ours, theirs)
     outcome = below(d.low, d.high, 0.0) if d.pairs >= TRIALS else OPEN
     line = difference(problem, d, outcome, 0)
-    return [line if d.pairs >= TRIALS else replace(line, what=f"{line.what}, so far")]
+    short = too_short(evidence.explored[problem].study, [ours, theirs])
+    return [line if d.pairs >= TRIALS else replace(line, what=f"{line.what}, so far"), *short]
 
 
 def _pooled(evidence: Evidence, words: str, ending: str, rival: str) -> Measurement:

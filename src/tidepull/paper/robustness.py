@@ -8,7 +8,7 @@ draw is measured against the best of the same draw:
     score of a setting = (m - m_random) / (m_best - m_random)
 
 The interval is over draws of settings and of seeds, so that the noise of worlds and policies is in
-it; one trial of each setting decides nothing.
+it. Searches with fewer or shorter trials than the paper's judge nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tidepull.paper.verdicts import (
     BEST_RNN,
     FAILS,
     HOLDS,
+    NOT_JUDGED,
     OPEN,
     Claim,
     Evidence,
@@ -32,7 +33,9 @@ from tidepull.paper.verdicts import (
     concluded,
     missing,
 )
+from tidepull.reporting import published
 from tidepull.reporting.frames import Study
+from tidepull.reporting.published import SEARCH_HORIZON, SEARCH_TRIALS
 from tidepull.reporting.stats import paired_values
 from tidepull.types import FloatArray
 
@@ -70,17 +73,18 @@ def more_robust(
         "(95% interval over draws of settings and of seeds)"
     )
     rule += f", by at least {least:.1f}" if least else ""
-    lines = [_robust(evidence, problem, least, feedforward) for problem in problems]
+    lines = [
+        line for problem in problems for line in _robust(evidence, problem, least, feedforward)
+    ]
     topic = problems[0] if len(problems) == 1 else "contextual problems"
     return concluded(topic, says, rule, lines)
 
 
-def _robust(evidence: Evidence, problem: str, least: float, feedforward: bool) -> Measurement:
+def _robust(evidence: Evidence, problem: str, least: float, feedforward: bool) -> list[Measurement]:
     pair = search_pair(evidence.searches, problem)
     if pair is None:
-        return missing(
-            problem, "no search has played all settings of both networks on a common seed"
-        )
+        what = "no search has played all settings of both networks on a common seed"
+        return [missing(problem, what)]
     first, second = (np.array(list(g.values())) for g in (pair.recurrent, pair.feedforward))
     if feedforward:
         first, second = second, first
@@ -93,9 +97,19 @@ def _robust(evidence: Evidence, problem: str, least: float, feedforward: bool) -
     )
     words = "feedforward minus recurrent" if feedforward else "recurrent minus feedforward"
     what = f"median score, {words} ({sizes})"
-    if len(pair.seeds) < 2:
-        what, outcome = f"{what}: one trial of each setting shows no difference", OPEN
-    return Measurement(problem, what, outcome, value, low, high, len(pair.seeds), 2)
+    line = Measurement(problem, what, outcome, value, low, high, len(pair.seeds), 2)
+    return [line, *_too_short(pair)]
+
+
+def _too_short(pair: SearchPair) -> list[Measurement]:
+    """A line where settings have fewer or shorter trials than in the paper's search."""
+    problem = pair.study.problem
+    rounds = published.HORIZONS.get(problem, 0)
+    rounds = SEARCH_HORIZON if problem in published.NON_CONTEXTUAL else rounds
+    if len(pair.seeds) >= SEARCH_TRIALS and pair.study.horizon >= rounds:
+        return []
+    what = f"settings have fewer or shorter trials than the paper's {SEARCH_TRIALS}"
+    return [Measurement(problem, what, NOT_JUDGED)]
 
 
 def median_scores(
@@ -138,7 +152,7 @@ def mostly_above_random(evidence: Evidence, says: str, problem: str) -> Claim:
     share, (low, high) = float(np.mean(gains.mean(axis=1) > 0)), _share_interval(gains)
     what = f"share of {len(pair.recurrent)} recurrent settings that earn more than random arms"
     line = Measurement(problem, what, above(low, high, 0.5), share, low, high, len(pair.seeds), 2)
-    return concluded(problem, says, rule, [line])
+    return concluded(problem, says, rule, [line, *_too_short(pair)])
 
 
 def _share_interval(gains: FloatArray) -> tuple[float, float]:
@@ -171,7 +185,7 @@ def search_misleads(evidence: Evidence, says: str, problem: str) -> Claim:
     outcome = above(d.low, d.high, 0.0)
     what = "reward in the search, best recurrent setting minus best feedforward one"
     line = Measurement(problem, what, outcome, d.mean, d.low, d.high, d.pairs)
-    return concluded(problem, says, rule, [line, *report])
+    return concluded(problem, says, rule, [line, *_too_short(pair), *report])
 
 
 def search_pair(searches: Sequence[Study], problem: str, *, both: bool = True) -> SearchPair | None:

@@ -133,6 +133,20 @@ def missing(problem: str, what: str) -> Measurement:
     return Measurement(problem, what, OPEN)
 
 
+def too_short(study: Study, groups: Iterable[Group]) -> list[Measurement]:
+    """A line for each reason not to judge: fewer rounds or trials than the paper's."""
+    lines = []
+    rounds = published.HORIZONS.get(study.problem)
+    if rounds and study.horizon < rounds:
+        text = f"trials of {study.horizon:,} rounds, where the paper has {rounds:,}"
+        lines.append(Measurement(study.problem, text, NOT_JUDGED))
+    for group in groups:
+        if 0 < (count := len(group.rows)) < published.TRIALS:
+            text = f"{count} trials of {group.name}, where the paper has {published.TRIALS}"
+            lines.append(Measurement(study.problem, text, NOT_JUDGED))
+    return lines
+
+
 def difference(
     problem: str, d: Difference, outcome: str, trials: int, digits: int = 1
 ) -> Measurement:
@@ -244,14 +258,7 @@ class Evidence:
             trials += [PolicyTrials(where, group) for group in groups if where]
             if not groups:
                 lost.append(missing(problem, f"{_SHOWN.get(kind, kind)} was not played"))
-        rounds = published.HORIZONS.get(problem)
-        if where and rounds and where.study.horizon < rounds:
-            text = f"trials of {where.study.horizon:,} rounds, where the paper has {rounds:,}"
-            lost.append(Measurement(problem, text, NOT_JUDGED))
-        for player in trials:
-            if 0 < (count := len(player.group.rows)) < published.TRIALS:
-                text = f"{count} trials of {player.name}, where the paper has {published.TRIALS}"
-                lost.append(Measurement(problem, text, NOT_JUDGED))
+        lost += too_short(where.study, [one.group for one in trials]) if where else []
         return trials, lost
 
     def pairs(
