@@ -6,7 +6,7 @@ rewards read from CSV.
 
 An archive has every trial's totals, without its rounds. Rows that are read back are those that the
 store gave, without diagnostics and machines' names. A line without totals is a trial that was not
-played, or failed; `fault` says which.
+played, or failed; `fault` says which. With totals and the fault `unfinished` it is no result.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tidepull.experiments.store import arrow
 FORMAT = 1
 SHARED = "shared.json"
 MISSING = "missing"
+UNFINISHED = "unfinished"
 _COLUMNS = (
     "hash", "problem", "name", "setting", "delay", "horizon", "seed", "problem_seed", "reward", "regret", "optimal",
     "seconds", "cpu_seconds", "world", "learner", "origin", "fault",
@@ -46,9 +47,14 @@ _NAMES = ("problem", "name", "setting")
 @dataclass(slots=True)
 class Archive:
     """Rows of each suite, trials that it lacks (id and hash to why), the suites' texts, and the
-    hardware."""
+    hardware.
+
+    `unfinished` are trials of grids that halving has searched and that were not played in full:
+    they are no results, and need not be played again.
+    """
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
+    unfinished: dict[str, list[Row]] = field(default_factory=dict)
     lost: dict[str, dict[tuple[Planned, str], str]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     hardware: tuple[str, ...] = ()
@@ -79,38 +85,46 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
 
     A store that played a part of a suite (`--only`) is no reason to lose the rest; another text is
     another suite, and a trial of an earlier version of its policy is not what the plan asks for. A
-    grid that `before` has searched by halving comes in when all of it was played.
+    grid that `before` has searched by halving comes in when all of it was played, and is kept as
+    unfinished until then.
     """
     made = Archive(hardware=tuple(dict.fromkeys((*before.hardware, hardware))))
-    known = {row.hash: row for rows in before.rows.values() for row in rows}
+    results = {row.hash: row for rows in before.rows.values() for row in rows}
+    known = {row.hash: row for rows in before.unfinished.values() for row in rows} | results
     found = {(row.suite, row.hash, row.name, row.setting): row for row in loaded.rows}
     everything = {*known, *(row.hash for row in loaded.rows)}
     for suite in before.rows:
         if suite not in {plan.suite for plan in plans}:
             made.rows[suite], made.texts[suite] = before.rows[suite], before.texts[suite]
             made.lost[suite] = before.lost.get(suite, {})
+            made.unfinished[suite] = before.unfinished.get(suite, [])
     every = (*plans, *_plans(before))
     for plan in plans:
-        rows, lost = [], {}
+        rows, rest, lost = [], [], {}
         asked = asked_trials(plan, every, everything)
-        for trial in asked:
+        told = {trial.id for trial in asked}
+        for trial in plan.trials:
             row = found.get((plan.suite, trial.hash, trial.name, trial.setting))
             if row is None and trial.hash in known:
                 names: Any = {name: getattr(trial, name) for name in _NAMES}
                 row = replace(known[trial.hash], suite=plan.suite, **names)
-            if row is None:
+            if row is None and trial.id in told:
                 lost[trial, trial.hash] = loaded.failed.get(trial.id, MISSING)
-            else:
-                rows.append(replace(row, machine="", diagnostics={}))
+            elif row is not None and (trial.id in told or trial.hash not in results):
+                there = rows if trial.id in told else rest
+                there.append(replace(row, machine="", diagnostics={}))
         if before.texts.get(plan.suite) == plan.text:
-            told = {trial.id for trial in asked}
             rows += [row for row in before.rows[plan.suite] if _planned(row).id not in told]
+            planned = {trial.id for trial in plan.trials}
+            earlier = before.unfinished.get(plan.suite, [])
+            rest += [row for row in earlier if _planned(row).id not in planned]
             lost |= {
                 (trial, hash): why
                 for (trial, hash), why in before.lost[plan.suite].items()
                 if trial.id not in told
             }
         made.rows[plan.suite], made.lost[plan.suite], made.texts[plan.suite] = rows, lost, plan.text
+        made.unfinished[plan.suite] = rest
     return made
 
 
@@ -126,16 +140,16 @@ def _planned(row: Row) -> Planned:
 def write_archive(archive: Archive, folder: Path) -> None:
     """Write all files of the archive; files of suites that it does not have are removed."""
     shared: dict[str, dict[str, Any]] = {"worlds": {}, "learners": {}, "origins": {}}
+    suites: dict[str, dict[str, Any]] = {}
     for suite, rows in archive.rows.items():
         lines = [_line(row, shared) for row in rows]
+        rest = archive.unfinished.get(suite, [])
+        lines += [{**_line(row, shared), "fault": UNFINISHED} for row in rest]
         for (trial, hash), why in archive.lost.get(suite, {}).items():
             names = {name: getattr(trial, name) for name in (*_NAMES, "delay", "seed")}
             lines.append({"hash": hash, **names, "fault": why})
         write_whole(folder / f"{suite}.csv", _csv(lines, _COLUMNS))
-    suites = {
-        suite: {"lines": len(rows) + len(archive.lost.get(suite, {})), "text": archive.texts[suite]}
-        for suite, rows in archive.rows.items()
-    }
+        suites[suite] = {"lines": len(lines), "text": archive.texts[suite]}
     content = {"format": FORMAT, "hardware": list(archive.hardware), "suites": suites, **shared}
     write_whole(folder / SHARED, _lines(content).encode())
     for file in folder.glob("*.csv"):
@@ -160,8 +174,12 @@ def read_archive(folder: Path) -> Archive:
                     f"{said['lines']}"
                 )
             with _sound(folder / f"{suite}.csv"):
-                made.rows[suite] = [_row(suite, one, shared) for one in lines if not one["fault"]]
-                made.lost[suite] = dict(_lost(line) for line in lines if line["fault"])
+                made.rows[suite], made.unfinished[suite] = (
+                    [_row(suite, line, shared) for line in lines if line["fault"] == fault]
+                    for fault in ("", UNFINISHED)
+                )
+                faults = (line for line in lines if line["fault"] not in ("", UNFINISHED))
+                made.lost[suite] = dict(map(_lost, faults))
     return made
 
 

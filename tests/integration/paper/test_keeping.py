@@ -243,6 +243,28 @@ def test_a_halved_grid_is_chosen_from_as_a_whole_once_all_of_it_was_played(
     assert not archived_frame(kept).gaps
 
 
+def test_trials_of_an_unfinished_grid_choose_nothing_and_are_not_played_again(
+    kept: Path, tmp_path: Path
+) -> None:
+    def page() -> str:
+        return pages(archived_frame(kept), tmp_path, read_curves(kept))
+
+    before, shown = archived_rows(kept), page()
+    keep(fill(tmp_path / "one", SEARCH, only=("*/d-ucb/*/seed-10[01]",)), kept)
+    assert (archived_rows(kept), page()) == (before, shown)
+    assert len(read_archive(kept).unfinished["grid"]) == 2 * 6 - 2 * 3
+    (tmp_path / "grid.toml").write_text(SEARCH)
+    place = ("--out", str(tmp_path / "two"), "--on", "here", "--known", str(kept), "--json")
+    # of six settings and three seeds 12 are kept, and the last rung has played three on seed 102
+    assert command("sweep", str(tmp_path / "grid.toml"), *place)["ran"] == 6 - 3
+    keep(Store.open(tmp_path / "two"), kept)
+    chosen = command(
+        "select", str(kept), "--suite", "grid", "--out", str(tmp_path / "s.toml"), "--json"
+    )
+    assert {best["name"]: best["settings"] for best in chosen["best"]} == {"d-ucb": 6, "sw-ucb": 2}
+    assert not any(read_archive(kept).unfinished.values())
+
+
 def test_the_same_is_chosen_from_kept_trials_and_from_the_store(store: Path, kept: Path) -> None:
     arguments = ("--suite", "grid", "--out", str(kept / "selected.toml"), "--json")
     first, second = (command("select", str(place), *arguments) for place in (store, kept))
