@@ -100,7 +100,9 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
             made.unfinished[suite] = before.unfinished.get(suite, [])
     every = (*plans, *_plans(before))
     for plan in plans:
-        rows, rest, lost = [], [], {}
+        rows: list[Row] = []
+        rest: list[Row] = []
+        lost = {}
         asked = asked_trials(plan, every, everything)
         told = {trial.id for trial in asked}
         for trial in plan.trials:
