@@ -24,11 +24,10 @@ from tidepull.paper.verdicts import (
     concluded,
     difference,
     missing,
-    too_short,
     worst,
 )
 from tidepull.reporting.frames import Group, Study, random_regret
-from tidepull.reporting.stats import mean_interval, paired
+from tidepull.reporting.stats import Difference, mean_interval, paired
 from tidepull.types import FloatArray
 
 TRIALS = 40
@@ -100,19 +99,16 @@ def wider_claim(evidence: Evidence, says: str) -> Claim:
 
 
 def _pair(evidence: Evidence, problem: str, ending: str, rival: str) -> list[Measurement]:
-    ours, theirs = (_group(evidence, problem, f"{name}{ending}") for name in (SAMPLING, rival))
-    lost = [
-        missing(problem, f"{name}{ending} was not played")
-        for name, group in ((SAMPLING, ours), (rival, theirs))
-        if group is None
-    ]
-    if ours is None or theirs is None:
-        return lost
-    d = paired(ours, theirs)
-    outcome = below(d.low, d.high, 0.0) if d.pairs >= TRIALS else OPEN
-    line = difference(problem, d, outcome, 0)
-    short = too_short(evidence.explored[problem].study, [ours, theirs])
-    return [line if d.pairs >= TRIALS else replace(line, what=f"{line.what}, so far"), *short]
+    there = replace(evidence, at=evidence.explored)
+    pairs, lost = there.pairs(problem, [f"{SAMPLING}{ending}"], [f"{rival}{ending}"])
+    return [*(_line(problem, paired(ours.group, theirs.group)) for ours, theirs in pairs), *lost]
+
+
+def _line(problem: str, d: Difference) -> Measurement:
+    if d.pairs >= TRIALS:
+        return difference(problem, d, below(d.low, d.high, 0.0), 0)
+    line = difference(problem, d, OPEN, 0)
+    return replace(line, what=f"{line.what}, so far")
 
 
 def _pooled(evidence: Evidence, words: str, ending: str, rival: str) -> Measurement:
