@@ -117,11 +117,8 @@ class Lemmas:
         self._Y, self._luck = np.zeros(trials), np.zeros(trials)
         self._potential = Potential(trials, setting.d)
         self._least_z = math.inf
-        self._unsaturated = (
-            math.inf,
-            1.0,
-            0.0,
-        )  # (share - promise, share, promise) where that is smallest
+        # (share - promise, share, promise) where the first is smallest
+        self._unsaturated = (math.inf, 1.0, 0.0)
         self._regret_share = self._increment = -math.inf
         # Of each: the largest share of trials above the limit, and how near the worst trial came.
         self._xi_worst = self._Y_worst = self._luck_worst = (0.0, -math.inf)
@@ -139,16 +136,13 @@ class Lemmas:
                 self._add_choices(played, int(trial), white[trial])
         self._add_increment(played, holds_w)
         every = np.arange(len(played.arms))
-        chosen, eta = (
-            played.observed[every, played.arms],
-            played.rewards - played.means[every, played.arms],
-        )
+        chosen = played.observed[every, played.arms]
+        eta = played.rewards - played.means[every, played.arms]
         self._precision += chosen[:, :, None] * chosen[:, None, :]
         self._xi += eta[:, None] * chosen
         self._potential.add(chosen)
-        self._luck += np.where(
-            played.arms == played.means.argmax(axis=1), 0.0, played.best_noise - eta
-        )
+        best = played.means.argmax(axis=1)
+        self._luck += np.where(played.arms == best, 0.0, played.best_noise - eta)
         if played.t in self._checkpoints:
             self._look_back(played.t)
 
@@ -166,11 +160,8 @@ class Lemmas:
         """Lemmas 3 and 4 in one trial, by fresh samples of w~ given the same past; `white` is L^-1
         x', B_t = L L'."""
         t, epsilon, g_t = played.t, self._setting.epsilon, float(self._g[played.t - 1])
-        means, s, estimates = (
-            played.means[trial],
-            played.look.s[trial],
-            played.look.estimates[trial],
-        )
+        means, look = played.means[trial], played.look
+        s, estimates = look.s[trial], look.estimates[trial]
         normals = self._generators[trial].standard_normal((self._draws, self._setting.d))
         arms = np.argmax(estimates + self._nu[t - 1] * (normals @ white), axis=1)
         chances = np.bincount(arms, minlength=len(means)) / self._draws
@@ -188,9 +179,8 @@ class Lemmas:
         width = LEMMA_4 * self._g[i] * played.look.s[every, played.arms]
         Z = regret * holds_w - 4.0 * self._setting.epsilon - width - 2.0 / played.t**2
         self._Y += Z
-        self._increment = max(
-            self._increment, float(np.max(np.abs(Z)) / self._largest_step(played.t))
-        )
+        share = float(np.max(np.abs(Z)) / self._largest_step(played.t))
+        self._increment = max(self._increment, share)
 
     def _largest_step(self, t: int) -> float:
         """K_t = 4 + 4 epsilon + M g_t, which |Z_t| never exceeds."""
@@ -202,12 +192,10 @@ class Lemmas:
         deviation = math.sqrt(2.0 * T * math.log(2.0 / setting.delta))
         self._Y_worst = _worst(self._Y_worst, self._Y / (self._largest_step(T) * deviation))
         if setting.sigma > 0:
-            self._luck_worst = _worst(
-                self._luck_worst, self._luck / (2.0 * setting.sigma * deviation)
-            )
-            norms = np.einsum(
-                "sd,sd->s", self._xi, np.linalg.solve(self._precision, self._xi[..., None])[..., 0]
-            )
+            luck = self._luck / (2.0 * setting.sigma * deviation)
+            self._luck_worst = _worst(self._luck_worst, luck)
+            white = np.linalg.solve(self._precision, self._xi[..., None])[..., 0]
+            norms = np.einsum("sd,sd->s", self._xi, white)
             limit = setting.sigma * math.sqrt(setting.d * math.log((T + 1) / setting.delta))
             self._xi_worst = _worst(self._xi_worst, np.sqrt(norms) / limit)
         self._potential_shares = np.maximum(self._potential_shares, self._potential.shares(T))

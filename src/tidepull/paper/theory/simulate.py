@@ -25,9 +25,8 @@ _SQUARES = 18
 passing ones."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Simulation:
-    """What was measured in many trials of one setting.
+    """What is measured in many trials of one setting, round after round.
 
     `regret` and `potential` (the running sum of s_{t,A_t}) are trials x checkpoints; `failures_w`
     and `failures_theta` count, for each round, the trials in which the event did not hold;
@@ -38,19 +37,38 @@ class Simulation:
     steps of the proof.
     """
 
-    setting: LinearSetting
-    scenario: Scenario
-    checkpoints: IntArray
-    regret: Floats
-    potential: Floats
-    failures_w: IntArray
-    failures_theta: IntArray
-    clean_w: BoolArray
-    nearest_w: Floats
-    optimism: float
-    saturated: float
-    lemmas: Lemmas
-    seconds: float
+    def __init__(self, setting: LinearSetting, scenario: Scenario) -> None:
+        self.setting, self.scenario, self.seconds = setting, scenario, 0.0
+        trials, horizon = scenario.seeds, scenario.horizon
+        t = np.arange(1, horizon + 1)
+        self._nu = theory.nu(t, setting) if scenario.inflate else np.full(horizon, setting.sigma)
+        self._l, self._c, self._g = theory.l(t, setting), theory.c(t, setting), theory.g(t, setting)
+        self.checkpoints = checkpoints(horizon)
+        self.regret, self.potential = np.zeros((2, trials, len(self.checkpoints)))
+        self.failures_w, self.failures_theta = np.zeros((2, horizon), np.int64)
+        self.clean_w: BoolArray = np.ones(trials, np.bool_)
+        self.nearest_w: Floats = np.zeros(horizon)
+        self.optimism = self.saturated = 0.0
+        self.lemmas = Lemmas(setting, scenario, self.checkpoints)
+
+    def add(self, played: Round) -> None:
+        """Take in one round of every trial."""
+        i, look, means, epsilon = played.t - 1, played.look, played.means, self.setting.epsilon
+        every = np.arange(len(means))
+        later = self.checkpoints >= played.t
+        self.regret[:, later] += (means.max(axis=1) - means[every, played.arms])[:, None]
+        self.potential[:, later] += look.s[every, played.arms][:, None]
+        holds_w = theory.event_w(look.estimates, means, look.s, self._l[i], epsilon)
+        holds_theta = theory.event_theta(
+            look.theta, look.estimates, look.s, self._nu[i], self._c[i]
+        )
+        self.failures_w[i], self.failures_theta[i] = np.sum(~holds_w), np.sum(~holds_theta)
+        self.clean_w &= holds_w
+        self.nearest_w[i] = np.max(np.abs(look.estimates - means) / (self._l[i] * look.s + epsilon))
+        best = means.argmax(axis=1)
+        self.optimism += int(np.sum(look.theta[every, best] + epsilon >= means[every, best]))
+        self.saturated += int(np.sum(theory.saturated(means, look.s, self._g[i], epsilon)))
+        self.lemmas.add(played, holds_w)
 
     @property
     def bound(self) -> Floats:
@@ -93,71 +111,16 @@ def simulate(
     """Play `scenario.seeds` trials and measure everything that the proof speaks of."""
     started = time.perf_counter()
     require_room(setting, scenario, squares=_SQUARES)
-    tally = _Tally(setting, scenario)
+    result = Simulation(setting, scenario)
     with one_blas_thread():
         for played in play(setting, scenario, adversary=adversary):
-            tally.add(played)
+            result.add(played)
             if on_round is not None:
                 on_round(played.t)
-    return tally.result(time.perf_counter() - started)
-
-
-class _Tally:
-    """Running sums over rounds; one column is kept at each checkpoint."""
-
-    def __init__(self, setting: LinearSetting, scenario: Scenario) -> None:
-        self._setting, self._scenario = setting, scenario
-        trials, horizon = scenario.seeds, scenario.horizon
-        t = np.arange(1, horizon + 1)
-        self._nu = theory.nu(t, setting) if scenario.inflate else np.full(horizon, setting.sigma)
-        self._l, self._c, self._g = theory.l(t, setting), theory.c(t, setting), theory.g(t, setting)
-        self._checkpoints = checkpoints(horizon)
-        self._regret, self._potential = np.zeros(trials), np.zeros(trials)
-        self._columns: list[tuple[Floats, Floats]] = []
-        self._failures = np.zeros((2, horizon), np.int64)
-        self._clean = np.ones(trials, np.bool_)
-        self._nearest = np.zeros(horizon)
-        self._optimistic = self._saturated = 0
-        self._lemmas = Lemmas(setting, scenario, self._checkpoints)
-
-    def add(self, played: Round) -> None:
-        """Take in one round of every trial."""
-        i, look, means, epsilon = played.t - 1, played.look, played.means, self._setting.epsilon
-        every = np.arange(means.shape[0])
-        self._regret += means.max(axis=1) - means[every, played.arms]
-        self._potential += look.s[every, played.arms]
-        holds_w = theory.event_w(look.estimates, means, look.s, self._l[i], epsilon)
-        holds_theta = theory.event_theta(
-            look.theta, look.estimates, look.s, self._nu[i], self._c[i]
-        )
-        self._failures[:, i] = np.sum(~holds_w), np.sum(~holds_theta)
-        self._clean &= holds_w
-        self._nearest[i] = np.max(np.abs(look.estimates - means) / (self._l[i] * look.s + epsilon))
-        best = means.argmax(axis=1)
-        self._optimistic += int(np.sum(look.theta[every, best] + epsilon >= means[every, best]))
-        self._saturated += int(np.sum(theory.saturated(means, look.s, self._g[i], epsilon)))
-        self._lemmas.add(played, holds_w)
-        if played.t == self._checkpoints[len(self._columns)]:
-            self._columns.append((self._regret.copy(), self._potential.copy()))
-
-    def result(self, seconds: float) -> Simulation:
-        """Everything measured."""
-        rounds = self._scenario.horizon * self._scenario.seeds
-        return Simulation(
-            setting=self._setting,
-            scenario=self._scenario,
-            checkpoints=self._checkpoints,
-            regret=np.stack([regret for regret, _ in self._columns], axis=1),
-            potential=np.stack([potential for _, potential in self._columns], axis=1),
-            failures_w=self._failures[0],
-            failures_theta=self._failures[1],
-            clean_w=self._clean,
-            nearest_w=self._nearest,
-            optimism=self._optimistic / rounds,
-            saturated=self._saturated / (rounds * self._setting.k),
-            lemmas=self._lemmas,
-            seconds=seconds,
-        )
+    result.optimism /= scenario.horizon * scenario.seeds
+    result.saturated /= scenario.horizon * scenario.seeds * setting.k
+    result.seconds = time.perf_counter() - started
+    return result
 
 
 def promises(result: Simulation) -> tuple[Promise, ...]:

@@ -22,6 +22,7 @@ from tidepull.paper.theory.simulate import Exponent, Simulation, promises
 from tidepull.reporting.tables import Cell, Table, number
 
 _TERMS = ("mismatch", "exploration", "rare", "luck", "base", "linear")
+_INGREDIENTS = ("p", "nu", "l", "c", "g")
 
 
 def bound_report(setting: LinearSetting, horizon: int) -> dict[str, Any]:
@@ -36,11 +37,7 @@ def bound_report(setting: LinearSetting, horizon: int) -> dict[str, Any]:
         "branch": str(bound.branch),
         "branches": {name: _branch(setting, horizon, name) for name in ("dimension", "arms")},
         **{name: float(getattr(bound, name)) for name in _TERMS},
-        "p": float(theory.p(horizon, setting)),
-        "nu": float(theory.nu(horizon, setting)),
-        "l": float(theory.l(horizon, setting)),
-        "c": float(theory.c(horizon, setting)),
-        "g": float(theory.g(horizon, setting)),
+        **{name: float(getattr(theory, name)(horizon, setting)) for name in _INGREDIENTS},
         "linear_from": linear_from(setting),
         "below_trivial_from": below_trivial_from(setting),
         "premise_from": premise_from(setting),
@@ -106,23 +103,18 @@ def bound_tables(report: dict[str, Any]) -> list[Table]:
         "c": ("c_T", "min(2 √(d log T), 2 √(log(T K)))"),
         "g": ("g_T", "c_T ν_T + l_T"),
     }
-    columns, shares = ("term", "formula", "value", "share"), []
-    split = "The same total, split by ε"
-    for name, heading, formulas in (("terms", title, terms), ("split", split, parts)):
-        rows = tuple(
-            (Cell(term), Cell(formula), _number(report[term]), _percent(report[term] / total, 1))
-            for term, formula in formulas.items()
-        )
-        shares.append(Table(name, heading, columns, rows))
+    columns, split = ("term", "formula", "value", "share"), "The same total, split by ε"
+    shares = [
+        Table(name, heading, columns, tuple(_term(report, *term) for term in formulas.items()))
+        for name, heading, formulas in (("terms", title, terms), ("split", split, parts))
+    ]
     values = tuple(
         (Cell(name), Cell(formula), _number(report[key]))
         for key, (name, formula) in ingredients.items()
     )
+    active = {name: " (active)" if name == report["branch"] else "" for name in report["branches"]}
     branches = tuple(
-        (
-            Cell(f"{name}{' (active)' if name == report['branch'] else ''}"),
-            *(_number(branch[key]) for key in ("c", "g", "bound")),
-        )
+        (Cell(f"{name}{active[name]}"), *(_number(branch[key]) for key in ("c", "g", "bound")))
         for name, branch in report["branches"].items()
     )
     return [
@@ -132,21 +124,27 @@ def bound_tables(report: dict[str, Any]) -> list[Table]:
     ]
 
 
+def _term(report: dict[str, Any], term: str, formula: str) -> tuple[Cell, ...]:
+    share = number(100 * report[term] / report["bound"], 1, unit="%")
+    return Cell(term), Cell(formula), _number(report[term]), share
+
+
 def bound_sentences(report: dict[str, Any]) -> list[str]:
     """From which horizon on the linear term leads, the bound is useful, and Lemma 2's premise
     holds."""
-    linear, trivial, premise = (
-        report[k] for k in ("linear_from", "below_trivial_from", "premise_from")
-    )
+    linear, trivial = report["linear_from"], report["below_trivial_from"]
+    leads, holds = f"dominates {_from(linear)}", "in every round"
+    if linear is None and report["epsilon"] == 0:
+        leads = "never dominates: ε is 0"
+    if (premise := report["premise_from"]) != 1:
+        sigma = f"σ ≥ {report['premise_sigma']:.4g}"
+        holds = (
+            f"{_from(premise, 't')}; it would in every round with {sigma}, which is always allowed"
+        )
     return [
-        "The term linear in T never dominates: ε is 0."
-        if linear is None and report["epsilon"] == 0
-        else f"The term linear in T dominates {_from(linear)}.",
+        f"The term linear in T {leads}.",
         f"The bound says more than the trivial 2T {_from(trivial)}.",
-        "Lemma 2's premise l_t ≤ ν_t holds in every round."
-        if premise == 1
-        else f"Lemma 2's premise l_t ≤ ν_t holds {_from(premise, 't')}; it would in every round with "
-        f"σ ≥ {report['premise_sigma']:.4g}, which is always allowed.",
+        f"Lemma 2's premise l_t ≤ ν_t holds {holds}.",
     ]
 
 
@@ -158,23 +156,15 @@ def simulation_tables(report: dict[str, Any]) -> list[Table]:
     """The regret of one simulation; the steps of the proof; fitted exponents."""
     regret, ratio, nearest = report["regret"], report["bound_over_worst"], report["nearest_w"]
     title = (
-        f"{report['seeds']} trials of {report['horizon']:,} rounds, d = {report['d']}, K = "
-        f"{report['k']}, "
-        f"ε = {report['epsilon']:g}: {report['adversary']} contexts, {report['noise']} noise"
-        f"{'' if report['inflate'] else ', not inflated'}"
-    )
+        "{seeds} trials of {horizon:,} rounds, d = {d}, K = {k}, ε = {epsilon:g}: {adversary} "
+        "contexts, {noise} noise".format_map(report)
+    ) + ("" if report["inflate"] else ", not inflated")
+    mean, worst = f"{regret['mean']:.1f}", f"{regret['worst']:.1f}"
+    first, last = f"{nearest['first']:.0%}", f"{nearest['last']:.1%}"
     rows = [
-        (
-            "regret, mean and worst trial",
-            f"{regret['mean']:.1f}, {regret['worst']:.1f}",
-            _text(report["bound"]),
-        ),
+        ("regret, mean and worst trial", f"{mean}, {worst}", _text(report["bound"])),
         ("bound / worst regret", "-" if ratio is None else _text(ratio), "≥ 1"),
-        (
-            "E^w: deviation / limit, first and last round",
-            f"{nearest['first']:.0%}, {nearest['last']:.1%}",
-            "100%",
-        ),
+        ("E^w: deviation / limit, first and last round", f"{first}, {last}", "100%"),
         ("arms in the saturated set", f"{report['saturated']:.1%}", "-"),
     ]
     columns = ("measured", "value", "limit promised")
@@ -216,9 +206,7 @@ def check_table(reports: Sequence[dict[str, Any]]) -> Table:
         for r in reports
     )
     count = sum(r["promises"]["kept"] for r in reports)
-    each = (
-        f"{reports[0]['seeds']} trials of {reports[0]['horizon']:,} rounds each" if reports else ""
-    )
+    each = "{seeds} trials of {horizon:,} rounds each".format_map(reports[0]) if reports else ""
     title = f"{count} of {len(reports)} configurations keep every promise of the proof ({each})"
     columns = (
         *("contexts, noise", "d, K, ε, σ", "regret", "worst", "bound"),
@@ -288,10 +276,6 @@ def _text(value: float) -> str:
 
 def _number(value: float) -> Cell:
     return Cell(_text(value), value)
-
-
-def _percent(share: float, digits: int) -> Cell:
-    return number(100 * share, digits, unit="%")
 
 
 def _right(text: str) -> Cell:
