@@ -68,7 +68,9 @@ KEPT = "kept"
 
 def reproduce(
     target: PaperPart = Argument(PaperPart.all, help="A part of the paper, or all of it."),
-    trials: int = Option(None, min=1, help="Number of trials to report. Default: the paper's ten."),
+    trials: int = Option(
+        None, min=1, help="Number of trials to report. Default: those of the suites, 10 to 40."
+    ),
     quick: bool = Option(
         False, "--quick", help="Fewer and shorter trials: minutes instead of days."
     ),
