@@ -26,6 +26,12 @@ FEWEST_PAID = 20
 ROWS = 65_536
 """Rows of a batch."""
 
+EXCEL_DAYS = (36_526, 73_050)
+"""Days since 1900 of the years 2000 and 2100."""
+
+MANY_ROWS = 50
+"""Rows from which on arms that are played less than twice on average are taken for ids."""
+
 
 Fault: TypeAlias = tuple[int, str]
 """A line that is no row, and the reason."""
@@ -157,9 +163,14 @@ class Builder:
     def finish(self, format: str, roles: Mapping[str, str], notes: Iterable[str] = ()) -> Log:
         """The log, sorted by time."""
         bad = BadRows(sum(self._reasons.values()), dict(self._reasons), tuple(sorted(self._first)))
-        self._require_sound(bad, format)
+        self._require_sound(bad, format, roles)
         remarks = list(notes)
         arms, arm = self._arms(remarks)
+        if self._known_arms is None and len(arm) >= MANY_ROWS and 2 * len(arms) > len(arm):
+            raise DataError(
+                f"{self._source}: the arm, column '{roles.get('arm', 'arm')}', has {len(arms):,} "
+                f"values in {len(arm):,} rows, as an id has; name the column of the arm (--arm)"
+            )
         columns = {name: self._column(name) for name in ("reward", "time", "propensity", "paid_at")}
         context = {
             name: series.finish(self._rows)
@@ -171,7 +182,7 @@ class Builder:
             for name, series in self._series.items()
             if series.dropped
         ]
-        dated = self._to_seconds(columns)
+        dated = self._to_seconds(columns, remarks)
         reward = columns["reward"]
         late = [
             name
@@ -192,15 +203,24 @@ class Builder:
         )  # fmt: skip
         return _add_notes(log, remarks)
 
-    def _require_sound(self, bad: BadRows, format: str) -> None:
+    def _require_sound(self, bad: BadRows, format: str, roles: Mapping[str, str]) -> None:
         total = bad.count + self._rows
         if not total:
             raise DataError(f"{self._source} has no rows; give a log with at least one decision")
         if bad.count > self._most_bad * total or not self._rows:
             line, why = bad.first[0]
+            part = why.split()[0]
+            name = "name its columns or format"
+            if part in roles:
+                option = f"--{part.replace('_', '-')}"
+                name = (
+                    f"the {part} is column '{roles[part]}': correct it or name another ({option})"
+                )
+            if "at most 1" in why:
+                name += "; 20 percent is 0.2 or '20%'"
             raise DataError(
                 f"{self._source}: {bad.count:,} of {total:,} rows cannot be read as {format} (line "
-                f"{line}: {why}); name its columns or format, or allow more bad rows (--most-bad)"
+                f"{line}: {why}); {name}, or allow more bad rows (--most-bad)"
             )
 
     def _arms(self, notes: list[str]) -> tuple[tuple[str, ...], IntArray]:
@@ -228,12 +248,18 @@ class Builder:
             )
         return None if missing.all() else column
 
-    def _to_seconds(self, columns: dict[str, FloatArray | None]) -> bool:
+    def _to_seconds(self, columns: dict[str, FloatArray | None], remarks: list[str]) -> bool:
         times = columns["time"]
         if times is None:
             return False
         unit = 1.0 if self._dates else unit_of(times)
         if unit is None:
+            low, high = float(times.min()), float(times.max())
+            if EXCEL_DAYS[0] <= low < high <= EXCEL_DAYS[1] and (times % 1 != 0).any():
+                remarks.append(
+                    "times look like the day numbers of a spreadsheet and are no dates here: give "
+                    "their column the format of a date and save it again"
+                )
             return False
         paid = columns["paid_at"]
         columns["time"] = times / unit

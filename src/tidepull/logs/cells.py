@@ -21,13 +21,22 @@ MOST_LABELS = 100_000
 """Different texts of a column, beyond which it is taken for a column of ids."""
 
 _WORDS = {
-    **dict.fromkeys(("true", "yes", "ja", "wahr", "oui", "vrai", "sí", "si"), 1.0),
-    **dict.fromkeys(("false", "no", "nein", "falsch", "non", "faux"), 0.0),
+    **dict.fromkeys(("true", "yes", "y", "t", "ja", "wahr", "oui", "vrai", "sí", "si"), 1.0),
+    **dict.fromkeys(("false", "no", "n", "f", "nein", "falsch", "non", "faux"), 0.0),
 }
-"""Words that spreadsheets of several languages write for 1 and 0."""
-_DECIMAL_COMMA = re.compile(r"[+-]?(?![1-9]\d{0,2},\d{3}$)(\d+|\d{1,3}(\.\d{3})+),\d+")
-"""Numbers with a decimal comma. "1,234" may be a thousand in English, so it is not one of them."""
-_NOTHING = ("", "null", "none", "na", "nan", "n/a")
+"""Words that spreadsheets and databases of several languages write for 1 and 0."""
+_CURRENCY = r"[$€£¥₹]|usd|eur|gbp|chf|sek|nok|dkk|pln|jpy|inr|brl|aud|cad"
+_AMOUNT = re.compile(
+    rf"""
+    (?P<open>\()? (?P<before>{_CURRENCY})? \s* (?P<sign>[+\-−])? \s* (?P<between>{_CURRENCY})? \s*
+    (?P<whole>[1-9]\d{{0,2}} (?: (?P<group>[.,'’\s]) \d{{3}} (?: (?P=group) \d{{3}} )* )? | \d+)
+    (?: (?P<point>[.,]) (?P<rest>\d+) )?
+    \s* (?P<after>{_CURRENCY}|%)? (?P<close>\))?
+    """,
+    re.VERBOSE,
+)
+"""Numbers with a decimal comma, thousands, a currency, a percent sign, or brackets for a minus."""
+_NOTHING = ("", "null", "none", "na", "nan", "n/a", "-", "–", "\\n")
 
 
 class TooManyLabelsError(DataError):
@@ -77,15 +86,36 @@ def number_of(value: Any) -> float:
 
     >>> number_of("yes"), number_of("nein"), number_of("44,61"), number_of("1.234,5")
     (1.0, 0.0, 44.61, 1234.5)
+    >>> number_of("1.234 €"), number_of("-$1,234.50"), number_of("(3.54)"), number_of("12,5 %")
+    (1234.0, -1234.5, -3.54, 0.125)
     """
-    if isinstance(value, str):
-        text = value.strip().lower()
-        if text in _WORDS:
-            return _WORDS[text]
-        if _DECIMAL_COMMA.fullmatch(text):
-            text = text.replace(".", "").replace(",", ".")
+    if not isinstance(value, str):
+        return float(value)
+    text = value.strip().lower()
+    if text in _WORDS:
+        return _WORDS[text]
+    try:
         return float(text)
-    return float(value)
+    except ValueError:
+        return _amount(text)
+
+
+def _amount(text: str) -> float:
+    """A number as people write it. One comma before three digits may be a thousand or a decimal
+    comma: it is a thousand of a currency, and else refused."""
+    parts = _AMOUNT.fullmatch(text)
+    wrong = ValueError(f"no number: {text!r}")
+    if parts is None or (parts["open"] is None) != (parts["close"] is None):
+        raise wrong
+    marks = [parts[name] for name in ("before", "between", "after") if parts[name]]
+    group, point = parts["group"], parts["point"]
+    is_money = marks not in ([], ["%"])
+    unclear = group == "," and point is None and len(parts["whole"]) <= 7 and not is_money
+    if len(marks) > 1 or unclear or (group is not None and group == point):
+        raise wrong
+    whole = re.sub(r"\D", "", parts["whole"])
+    number = float(f"{whole}.{parts['rest'] or 0}") / (100 if marks == ["%"] else 1)
+    return -number if parts["open"] or parts["sign"] in ("-", "−") else number
 
 
 def label_of(value: Any) -> str:

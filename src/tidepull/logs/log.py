@@ -6,6 +6,7 @@ Times of any kind are seconds; hours, days and weekdays are those of a time zone
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -30,14 +31,40 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 
 def parse_time(text: str, form: str = "") -> float:
     """Seconds since 1970 of a date as text, in ISO 8601 or a form of `strptime`; without a zone it
-    is taken as UTC. ValueError where it is none.
+    is taken as UTC. ValueError where it is none. Months of a form with `%b` may be words of several
+    languages.
 
     >>> parse_time("1970-01-02 00:00:00+00:00")
     86400.0
+    >>> parse_time("viernes, 2 de enero de 1970 a las 1:00", "%d %b %Y %H:%M")
+    90000.0
     """
     text = text.strip()
+    if "%b" in form:
+        text = re.sub(r"(\d)[.,](?=\s|$)|,", r"\1 ", re.sub(r"[^\W\d_]+\.?", _month, text))
+        text = " ".join(text.split())
     moment = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+_MONTHS = {
+    word: english
+    for english, words in {
+        "Jan": "january januar janvier enero janv ene", "Feb": "february februar février febrero févr",
+        "Mar": "march märz mars marzo mär mrz", "Apr": "april avril abril avr abr",
+        "May": "mai mayo", "Jun": "june juni juin junio", "Jul": "july juli juillet julio juil",
+        "Aug": "august août agosto ago", "Sep": "september septembre septiembre sept",
+        "Oct": "october oktober octobre octubre okt", "Nov": "november novembre noviembre",
+        "Dec": "december dezember décembre diciembre dez déc dic",
+    }.items()
+    for word in (english.lower(), *words.split())
+}  # fmt: skip
+
+
+def _month(word: re.Match[str]) -> str:
+    """The English name of a month; other words, but for AM, PM and Z, are left out."""
+    text = word[0].rstrip(".")
+    return _MONTHS.get(text.lower(), text if text.upper() in ("AM", "PM", "Z") else " ")
 
 
 def unit_of(times: FloatArray) -> float | None:
@@ -334,7 +361,7 @@ class Log:
         reading, bad = self.reading, self.reading.bad
         roles = ", ".join(f"{role} from '{column}'" for role, column in reading.roles.items())
         lines = [
-            f"{reading.source}: {len(self):,} decisions, {self.n_arms:,} arms, read as "
+            f"{reading.source}: {len(self):,} decisions, {self.n_arms:,} arm{'s' * (self.n_arms != 1)}, read as "
             f"{reading.format}" + (f" ({roles})" if roles else ""),
             self._when(),
             self._paid(),
@@ -342,7 +369,7 @@ class Log:
         ]
         if bad.count:
             reasons = ", ".join(f"{reason} ({count:,})" for reason, count in bad.reasons.items())
-            lines.append(f"{bad.count:,} rows left out: {reasons}")
+            lines.append(f"{bad.count:,} row{'s' * (bad.count != 1)} left out: {reasons}")
             lines += [f"  line {line}: {why}" for line, why in bad.first]
         lines += reading.notes
         lines += [self._row(n) for n in range(min(rows, len(self)))]

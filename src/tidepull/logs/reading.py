@@ -161,7 +161,7 @@ def read(
         return build(formats.to_batches(_DECISIONS[kind](path)), {})
     list_columns, read_batches = _TABLES[kind]
     there = list_columns(path)
-    twice = next((column for column in there if there.count(column) > 1), None)
+    twice = next((column for column in there if column and there.count(column) > 1), None)
     if twice is not None:
         raise DataError(f"{path}: there are several columns '{twice}'; rename all but one")
     notes = []
@@ -195,9 +195,17 @@ def guess_format(path: Path) -> str:
         return "parquet"
     if start[:2] == b"PK" and path.suffix == ".npz":
         return "obp"
+    if start in _WORKBOOKS:
+        raise DataError(f"{path} is a workbook or an archive; save its table as 'CSV UTF-8'")
     first = formats.first_line(path)
     if not first:
         raise DataError(f"{path} is empty; give a log with at least one decision")
+    if "\0" in first:
+        raise DataError(f"{path} is not text; give a table as CSV, Parquet or JSON lines")
+    if first.lstrip().startswith("["):
+        raise DataError(
+            f"{path} is one JSON array; write an object on each line (jq -c '.[]' does so)"
+        )
     if first.lstrip().startswith("{"):
         record: Mapping[str, Any] = next(
             (row for _, row in formats.json_lines(path) if not isinstance(row, str)), {}
@@ -211,6 +219,8 @@ def guess_format(path: Path) -> str:
     return "open-bandit" if tables.is_open_bandit(formats.header_of(path)) else "csv"
 
 
+_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""First bytes of Excel's and other office files, and of ZIP archives."""
 _SAMPLE = 5000
 """Rows that are looked at."""
 _FEWEST = 50
@@ -226,9 +236,13 @@ ISO = ""
 """The form of dates that need none: ISO 8601, and numbers since 1970."""
 _DAYS = (
     "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%y", "%d/%m/%y",
-    "%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y",
+    "%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%b %d %Y",
 )  # fmt: skip
-_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", ", %H:%M:%S")
+_CLOCKS = (
+    "", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", ", %H:%M:%S", " %Hh%M", " %H.%M",
+    " %I:%M%p", " %I:%M:%S%p", " %H:%M:%S %z",
+)  # fmt: skip
+_CLOCK_ALONE = re.compile(r"\d{1,2}[:h.]\d{2}([:.]\d{2})?(\s?[ap]m)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +300,13 @@ def guess_columns(batch: Batch, roles: Roles) -> Guess:
         role = "left out of the context" if "id" in parts else "taken for the id of decisions"
         parts.setdefault("id", name)
         notes.append(f"column '{name}' differs in nearly every row and is {role}")
+    clock = next((cell for cell in to_list(batch.cells.get("time", ())) if cell), None)
+    if isinstance(clock, str) and _CLOCK_ALONE.fullmatch(clock.strip()):
+        day = next((f"'{name}'" for name in dates), "the column of the day")
+        raise DataError(
+            f"column '{parts['time']}' has times of the day without a date, such as '{clock}': join "
+            f"it with {day} to one column, or name another for the time (--time)"
+        )
     forms = {}
     for part in ("time", "paid_at"):
         column = cells.get(parts.get(part, ""), to_list(batch.cells.get(part, ()))[:_SAMPLE])
@@ -328,10 +349,10 @@ def is_id(name: str, cells: Sequence[Any]) -> bool:
     distinct = set(map(str, known))
     if len(distinct) < _NEARLY_ALL * len(known):
         return False
-    numbers = _numbers(list(distinct))
+    numbers = _numbers(known)
     if numbers is None:
         return True
-    counts = (np.diff(np.sort(numbers)) == 1).mean() >= 0.9
+    counts = (np.diff(np.sort(numbers)) == 1).mean() >= 0.9 or (np.diff(numbers) > 0).all()
     return bool((numbers % 1 == 0).all() and (counts or _NAME_OF_ID.search(name) is not None))
 
 

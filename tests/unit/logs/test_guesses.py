@@ -13,6 +13,8 @@ import pytest
 from tests.unit.logs import writing
 from tidepull import logs
 from tidepull.errors import DataError
+from tidepull.logs.cells import number_of
+from tidepull.logs.log import parse_time
 from tidepull.logs.reading import date_form, is_id
 
 START = datetime(2026, 1, 30, 9, tzinfo=UTC).timestamp()
@@ -193,3 +195,92 @@ def test_text_that_is_not_utf8_names_the_fix(tmp_path: Path, where: str) -> None
     path.write_bytes(f"banner,click,{header}\nred,1,{cell}\n".encode("latin-1"))
     with pytest.raises(DataError, match="is not UTF-8 text.*; save it as UTF-8"):
         logs.read(path)
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("1.234,50 €", 1234.5), ("$12", 12.0), ("-$1,234.50", -1234.5), ("CHF 1'234.50", 1234.5),
+        ("1\u202f234,50\u00a0€", 1234.5), ("1.234 €", 1234.0), ("$1,234", 1234.0), ("(3.54)", -3.54),
+        ("1,234,567", 1234567.0), ("12,5 %", 0.125), ("1.234", 1.234), ("Y", 1.0), ("n", 0.0),
+    ],
+)  # fmt: skip
+def test_amounts_are_read_as_people_write_them(cell: str, number: float) -> None:
+    assert number_of(cell) == pytest.approx(number)
+
+
+@pytest.mark.parametrize(
+    "cell", ["1,234", "02.03.2026", "12:30", "1,2,3", "(3", "€", "usd 5 €", "1.234.5", "A-12"]
+)
+def test_text_that_may_be_another_number_or_none_is_refused(cell: str) -> None:
+    with pytest.raises(ValueError, match="no number"):
+        number_of(cell)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2 de marzo de 2026 17:05", "2 mars 2026 à 17:05", "2. März 2026 17:05", "Mar 02 2026 05:05PM",
+     "Mon Mar 02 2026 17:05:00 GMT+0000", "Mon, 02 Mar 2026 17:05:00 GMT", "02/03/2026 17h05",
+     "02.03.2026 17.05"],
+)  # fmt: skip
+def test_dates_of_several_languages_and_programs_are_read(text: str) -> None:
+    later = text.replace("2026", "2027")
+    form = date_form([text, later])
+    assert form is not None
+    expected = datetime(2026, 3, 2, 17, 5, tzinfo=UTC).timestamp()
+    assert parse_time(text, form) == expected
+
+
+@pytest.mark.parametrize(
+    ("encoding", "delimiter"), [("utf-16", "\t"), ("utf-16-be", "|"), ("utf-8", "|")]
+)
+def test_utf_16_and_bars_are_read(tmp_path: Path, encoding: str, delimiter: str) -> None:
+    rows = [
+        ["banner", "click", "ville", ""],
+        *([["thé", n % 2, "Orléans", ""]] * 3 for n in range(2)),
+    ]
+    lines = [rows[0], *(row for three in rows[1:] for row in three)]
+    text = "\n".join(delimiter.join(map(str, line)) for line in lines) + "\n"
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    (tmp_path / "log.csv").write_bytes((mark + text).encode(encoding))
+    log = logs.read(tmp_path / "log.csv")
+    assert log.arms == ("thé",)
+    assert log.reward.tolist() == [0, 0, 0, 1, 1, 1]
+    assert log.context["ville"].labels == ("Orléans",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"PK\x03\x04rest", "is a workbook or an archive; save its table as 'CSV UTF-8'"),
+        (b"\x00\x01\x02\x03rest\n", "is not text"),
+        (b'[{"arm": "a", "reward": 1}]', "is one JSON array; write an object on each line"),
+        (b"2026-03-02,red,1\n2026-03-03,blue,0\n", "has no header"),
+        (b"arm,reward,propensity\nred,1,20\n", "20 percent is 0.2 or '20%'"),
+        (b"arm,Umsatz\nred,viel\n", "the reward is column 'Umsatz': correct it or name another"),
+        (b"Date,Time,arm,click\n2026-03-02,10:20:33,red,1\n", "join it with 'Date' to one column"),
+        (b"arm,click\n" + b"".join(b"v%d,1\n" % n for n in range(60)), "column 'arm', has 60 values"),
+    ],
+    ids=["workbook", "binary", "array", "no header", "percent", "words", "clock", "ids"],
+)  # fmt: skip
+def test_a_table_that_cannot_be_read_names_the_column_and_the_fix(
+    tmp_path: Path, text: bytes, said: str
+) -> None:
+    (tmp_path / "log.csv").write_bytes(text)
+    named = {"reward": "Umsatz"} if b"Umsatz" in text else {}
+    with pytest.raises(DataError) as error:
+        logs.read(tmp_path / "log.csv", **named)  # type: ignore[arg-type]
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_number_that_rises_with_every_row_is_an_id(tmp_path: Path) -> None:
+    table = shop(at=lambda n, _: moment(n).isoformat(), order=lambda n, _: 500 + 7 * n + n % 5)
+    log = read(tmp_path, table)
+    assert log.reading.roles["id"] == "order"
+    assert not log.context
+
+
+def test_day_numbers_of_a_spreadsheet_are_remarked_on(tmp_path: Path) -> None:
+    log = read(tmp_path, shop(time=lambda n, _: f"{46_083 + n / 12:.4f}"))
+    assert any("day numbers of a spreadsheet" in note for note in log.reading.notes)

@@ -130,7 +130,7 @@ def test_a_key_that_appears_late_is_part_of_the_context(tmp_path: Path) -> None:
         ("who,reward\na,1\n", "no column looks like the arm"),
         ("arm,x\na,1\n", "no column looks like the reward"),
         (
-            "arm,reward\na,x\nb,y\n",
+            "arm,reward\na,x\nb,z\n",
             "2 of 2 rows cannot be read as csv (line 2: reward is no number: 'x')",
         ),
         ('{"arm": 1\n', "has no columns: no line can be read"),

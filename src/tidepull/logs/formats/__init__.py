@@ -4,6 +4,7 @@ batches."""
 from __future__ import annotations
 
 import bz2
+import codecs
 import csv
 import gzip
 import json
@@ -18,7 +19,9 @@ from tidepull.logs.build import ROWS, Batch, Fault
 
 T = TypeVar("T")
 
-TO_UTF_8 = "save it as UTF-8, as by iconv -f WINDOWS-1252 -t UTF-8"
+TO_UTF_8 = (
+    "save it as UTF-8 (in a spreadsheet: 'CSV UTF-8'; at the shell: iconv -f WINDOWS-1252 -t UTF-8)"
+)
 
 _LONGEST_LINE = 1 << 16
 """Characters of a first line that are looked at."""
@@ -37,11 +40,25 @@ class LoggedDecision:
     context: Mapping[str, Any]
 
 
+_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+def start_of(path: Path) -> bytes:
+    """The first bytes of a file, unpacked."""
+    with _OPENERS.get(path.suffix, open)(path, "rb") as handle:
+        return bytes(handle.read(8))
+
+
+def encoding_of(path: Path) -> str:
+    """UTF-8, or UTF-16 where the file begins with its byte order mark."""
+    is_utf_16 = start_of(path)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return "utf-16" if is_utf_16 else "utf-8-sig"
+
+
 def open_text(path: Path) -> TextIO:
     """Open a file as text; `.gz`, `.bz2` and `.xz` are unpacked."""
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    opener: Any = openers.get(path.suffix, open)
-    text: TextIO = opener(path, "rt", encoding="utf-8-sig", errors="strict", newline="")
+    opener = _OPENERS.get(path.suffix, open)
+    text: TextIO = opener(path, "rt", encoding=encoding_of(path), errors="strict", newline="")
     return text
 
 
@@ -78,8 +95,8 @@ def first_line(path: Path) -> str:
 
 
 def delimiter_of(path: Path) -> str:
-    """Comma, semicolon or tab: whichever the header has most of."""
-    return max(",;\t", key=first_line(path).count)
+    """Comma, semicolon, tab or bar: whichever the header has most of."""
+    return max(",;\t|", key=first_line(path).count)
 
 
 def header_of(path: Path) -> list[str]:

@@ -21,10 +21,11 @@ import numpy as np
 
 from tidepull.errors import DataError
 from tidepull.logs.build import ROWS, Batch, Fault
-from tidepull.logs.cells import to_list
+from tidepull.logs.cells import number_of, to_list
 from tidepull.logs.formats import (
     TO_UTF_8,
     delimiter_of,
+    encoding_of,
     flatten,
     header_of,
     in_batches,
@@ -32,6 +33,7 @@ from tidepull.logs.formats import (
     lines,
     rows_as_columns,
 )
+from tidepull.logs.log import parse_time
 from tidepull.types import BoolArray, IntArray
 
 NAMES = {
@@ -39,7 +41,7 @@ NAMES = {
         "arm", "action", "item_id", "arm_id", "action_id", "variant", "variation", "chosen", "choice", "item",
         "banner", "offer", "creative", "treatment",
     ),
-    "reward": ("reward", "click", "clicked", "conversion", "converted", "outcome", "payoff", "value"),
+    "reward": ("reward", "click", "clicked", "clicks", "conversion", "converted", "outcome", "payoff", "value"),
     "time": ("time", "timestamp", "at", "datetime", "date", "ts", "decided_at", "created_at"),
     "propensity": ("propensity", "propensity_score", "pscore", "probability", "prob", "chance"),
     "paid_at": ("rewarded_at", "paid_at", "reward_time"),
@@ -52,6 +54,9 @@ NOT_CONTEXT = (
     "", "index", "id", "decision_id", "event_id", "eventid", "group", "chances", "__index_level_0__",
 )  # fmt: skip
 """Columns that are neither a part of their own nor a context."""
+
+_SHOWN = 60
+"""Characters of a name that are shown."""
 
 _FIRST_ROWS = 1000
 """Rows of JSON from which the columns are known."""
@@ -104,6 +109,11 @@ def find_roles(
     if not there:
         raise DataError(f"{source} has no columns: no line can be read; name its format (--format)")
     if "arm" not in parts:
+        if any(_is_a_value(column) for column in there):
+            raise DataError(
+                f"{source} has no header: put the names of the columns above its first line, "
+                f"{', '.join(there)[:_SHOWN]}"
+            )
         raise DataError(
             f"{source}: no column looks like the arm that was played; name it (--arm); "
             f"{_hint(there)}"
@@ -131,7 +141,18 @@ def _require(name: str, part: str, there: list[str], source: str) -> str:
 
 def _hint(there: list[str]) -> str:
     more = ", ..." if len(there) > 12 else ""
-    return "its columns are " + ", ".join(repr(name) for name in there[:12]) + more
+    return "its columns are " + ", ".join(repr(name[:_SHOWN]) for name in there[:12]) + more
+
+
+def _is_a_value(cell: str) -> bool:
+    """Whether a name of a column is a number or a date instead."""
+    for read in (number_of, parse_time):
+        try:
+            read(cell)
+        except ValueError:
+            continue
+        return True
+    return False
 
 
 def batch_of(columns: Mapping[str, Any], roles: Roles, lines: Sequence[int]) -> Batch:
@@ -220,6 +241,8 @@ def jsonl_batches(path: Path, roles: Roles) -> Iterator[Batch]:
 
 _BLOCK = 8 << 20
 """Bytes of a CSV file that are read at once."""
+_ENCODINGS = {"utf-8-sig": "utf8", "utf-16": "utf-16"}
+"""Encodings as pyarrow names them."""
 
 _OPEN_BANDIT = {
     "arm": "item_id", "reward": "click", "time": "timestamp", "propensity": "propensity_score",
@@ -248,7 +271,9 @@ def csv_batches(path: Path, roles: Roles) -> Iterator[Batch]:
     try:
         reader = csv.open_csv(
             path,
-            read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+            read_options=csv.ReadOptions(
+                use_threads=False, block_size=_BLOCK, encoding=_ENCODINGS[encoding_of(path)]
+            ),
             parse_options=csv.ParseOptions(
                 delimiter=delimiter_of(path), invalid_row_handler=refuse, ignore_empty_lines=False
             ),
