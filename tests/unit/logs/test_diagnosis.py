@@ -355,3 +355,31 @@ def test_what_cannot_be_diagnosed_is_refused_in_one_sentence() -> None:
         logs.diagnose(log, most=10)
     with pytest.raises(ParameterError, match="shuffles must be"):
         logs.diagnose(log, shuffles=10)
+
+
+def test_hours_of_a_long_log_are_not_taken_for_regimes() -> None:
+    """Means of two clicks have steps, which a model with hidden states takes for regimes."""
+    rng = np.random.default_rng(27)
+    at = np.sort(rng.integers(0, 30 * 86_400, 15_000))
+    arm = rng.integers(3, size=len(at))
+    hour, weekend = at // 3600 % 24, at // 86_400 % 7 >= 5
+    best = np.where(weekend & (hour < 14), 2, np.where((hour >= 18) & (hour < 22), 1, 0))
+    click = (rng.random(len(at)) < np.where(arm == best, 0.2, 0.08)).astype(float)
+    log = make_log(arm, click, np.full(len(at), 1 / 3), n_arms=3, time=MONDAY + at)
+    found = logs.diagnose(log, shuffles=99)
+    assert found.structure is not None
+    assert found.structure.kind_of_change == "clock"
+    assert "models of time learn 10,000 single decisions" in found.used
+
+
+def test_arms_that_were_chosen_by_the_hour_are_not_told_from_it() -> None:
+    """Both arms earn alike, more in the evening, when one of them was shown nine times of ten."""
+    rng = np.random.default_rng(32)
+    at = np.arange(6000) * 432.0
+    evening = (at // 3600 % 24 >= 17) & (at // 3600 % 24 < 23)
+    arm = (rng.random(len(at)) < np.where(evening, 0.9, 0.1)).astype(np.int64)
+    click = (rng.random(len(at)) < np.where(evening, 0.2, 0.05)).astype(float)
+    log = make_log(arm, click, np.full(len(at), 0.5), n_arms=2, time=MONDAY + at)
+    found = logs.diagnose(replace(log, propensity=None), shuffles=99)
+    assert "perhaps through" in found.recommendation[0]
+    assert any("Arms were chosen by the hour" in one for one in found.recommendation)

@@ -21,7 +21,7 @@ from tidepull.logs.diagnosis.confounding import (
     mixups_of,
     shifts_of,
 )
-from tidepull.logs.diagnosis.events import MOST, events_of
+from tidepull.logs.diagnosis.events import MOST, events_for_models, events_of
 from tidepull.logs.diagnosis.memory import Forgetting, Worth, forgetting, worth_of
 from tidepull.logs.diagnosis.overview import HourTable, Overview, hours_of, overview_of
 from tidepull.logs.diagnosis.structure import KINDS, TimeStructure, structure_of
@@ -218,18 +218,21 @@ def diagnose(
             events, shuffles=shuffles, seed=seed, beside=without_context(events),
             tick=lambda n: report("shuffling beside the contexts", n, shuffles),
         )  # fmt: skip
-    structure = None
+    structure, used = None, events.description()
     if varies:
+        single = events_for_models(log, events, most, seed)
         structure = structure_of(
-            log, events, seed=seed, tick=lambda n: report("comparing models", n, len(events))
+            log, single, seed=seed, tick=lambda n: report("comparing models", n, len(single))
         )
+        if single is not events:
+            used += f"; models of time learn {len(single):,} single decisions, drawn at random"
     fading = forgetting(events, seed=seed)
     overview, hours, calibration = overview_of(log), hours_of(log), calibration_of(log)
     shifts, mixups = shifts_of(log), mixups_of(log)
     memory = fading.best.decisions if fading.best is not None else None
     return Diagnosis(
         log=log,
-        used=events.description(),
+        used=used,
         overview=overview,
         hours=hours,
         shifts=shifts,

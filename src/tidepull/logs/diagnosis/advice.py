@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 _SURE, _LIKELY = 0.95, 0.7
+_CHOSEN = 0.5
+"""Cramer's V of arms and hours from which on arms were chosen by the hour."""
 _MOST_NAMED = 5
 _MOST_ARMS = 20
 """Arms that a command names."""
@@ -64,8 +66,14 @@ def verdict(diagnosis: Diagnosis) -> str:
     kind = diagnosis.structure.kind_of_change
     weight = diagnosis.structure.weights[kind]
     how = "almost certainly" if weight >= _SURE else "probably" if weight >= _LIKELY else "perhaps"
+    how = "perhaps" if _chosen_by(diagnosis) else how
     kind = f"{how} through {KINDS[kind]} ({weight:.0%} of the evidence)"
     return f"Rewards depend on time ({p}), {kind}."
+
+
+def _chosen_by(diagnosis: Diagnosis) -> list[Shift]:
+    """What decided on the arms of the log so far that it may be taken for their effect."""
+    return [shift for shift in diagnosis.shifts if shift.moves > _CHOSEN and shift.p < 0.001][:1]
 
 
 def action(diagnosis: Diagnosis) -> str:
@@ -120,6 +128,11 @@ def recommendation(diagnosis: Diagnosis) -> tuple[str, ...]:
         assert diagnosis.structure is not None
         sentences += _details(diagnosis, kind)
         sentences.append(_DO[kind])
+        sentences += [
+            f"Arms were chosen by the {shift.by} (Cramer's V {shift.moves:.2f}): this log cannot tell "
+            f"what the {shift.by} does from what an arm does. Let some decisions be random."
+            for shift in _chosen_by(diagnosis)
+        ]
         others = _others(diagnosis, kind)
         if others:
             sentences.append(f"Not ruled out: {others}.")
@@ -165,8 +178,8 @@ def _unnoticed(diagnosis: Diagnosis) -> str:
     # of the mean
     change = 2 * half / 1.96 * 3.2
     return (
-        f"That is no proof: if the mean of '{busiest.arm}' ({busiest.mean:.3g}), the arm known "
-        "best, had moved by less "
+        f"That is no proof: if the mean of '{busiest.arm}' ({busiest.mean:.3g}), the arm with the "
+        "most rewards, had moved by less "
         f"than about {change:.2g} between the halves of the log, it might well have gone unnoticed."
     )
 

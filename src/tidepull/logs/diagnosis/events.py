@@ -20,6 +20,8 @@ from tidepull.types import FloatArray, IntArray
 
 MOST = 10_000
 """Events at most."""
+FEW_IN_A_MEAN = 5
+"""Rewards beside the usual one in a mean, below which the mean is not nearly normal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,10 +63,10 @@ class Events:
         return f"{averaged}; {drawn}" if averaged else drawn
 
 
-def events_of(log: Log, most: int = MOST, seed: int = 0) -> Events:
-    """The events of a log."""
+def events_of(log: Log, most: int = MOST, seed: int = 0, *, average: bool = True) -> Events:
+    """The events of a log; without averages each is one decision."""
     paid = np.flatnonzero(~np.isnan(log.reward))
-    each = _rows_of_an_event(log, paid, most)
+    each = _rows_of_an_event(log, paid, most) if average else 1
     groups = _groups(log.arm[paid], each)
     if len(groups) > most:
         drawn = np.random.default_rng(seed).choice(len(groups), most, replace=False)
@@ -87,6 +89,16 @@ def events_of(log: Log, most: int = MOST, seed: int = 0) -> Events:
         rows=len(paid),
         features=_mean_features(log, members),
     )
+
+
+def events_for_models(log: Log, events: Events, most: int, seed: int) -> Events:
+    """The events, or single decisions where means of few clicks are neither 0 and 1 nor nearly
+    normal: a model with hidden states would take their steps for regimes."""
+    reward = log.reward[~np.isnan(log.reward)]
+    _, counts = np.unique(reward, return_counts=True)
+    usual = counts.max() / len(reward)
+    stepped = usual >= 0.5 and events.each * (1 - usual) < FEW_IN_A_MEAN
+    return events_of(log, most, seed, average=False) if events.each > 1 and stepped else events
 
 
 def _rows_of_an_event(log: Log, paid: IntArray, most: int) -> int:
