@@ -88,12 +88,13 @@ class AgentReport:
 
     def __str__(self) -> str:
         lines = [self.status]
+        early = self.when == [NOT_ENOUGH]
+        lines += self.when if early else []
         if self.chances:
             ranked = sorted(self.chances.items(), key=lambda item: -item[1])
-            lines.append(
-                "Chance to be best now: " + ", ".join(f"{arm} {p:.0%}" for arm, p in ranked) + "."
-            )
-        lines += self.when
+            said = "Shares of the arms now" if early else "Chance to be best now"
+            lines.append(f"{said}: {', '.join(f'{arm} {p:.0%}' for arm, p in ranked)}.")
+        lines += [] if early else self.when
         lines += [self.next] if self.next else []
         lines += [f"It believes: {'; '.join(self.beliefs)}."] if self.beliefs else []
         lines += [str(lift) for lift in (self.lift, *self.outcomes)]
@@ -104,19 +105,37 @@ class AgentReport:
         return "\n".join(lines)
 
 
-def beliefs_of(
-    policy: Any, labels: dict[int, str], calendar: bool, least: float = 0.2
-) -> list[tuple[str, float]]:
-    """What a policy that explains itself believes, and how much: ("repeats every day", 0.97); what
-    has less than `least` is not said. `calendar`: its contexts have hour and weekday in them."""
+_BELIEVED = 0.95
+"""Probability from which on a pattern is told."""
+_ALL_MODELS = 1000
+_PARTS = {
+    "the hour of the day": "reward follows the hour of the day",
+    "the weekend": "reward differs on weekends",
+    "the day of the week": "reward follows the day of the week",
+    "the context by hour": "reward depends on the context",
+    "with a slow deviation": "arms change slowly",
+    "no season": "reward follows neither hour nor weekday",
+}
+"""What a structural model says, part by part, in a sentence."""
+
+
+def beliefs_of(policy: Any, labels: dict[int, str], calendar: bool) -> list[tuple[str, float]]:
+    """What a policy that explains itself is sure of, and its probability: ("reward follows the hour
+    of the day", 0.97). Models that agree in a part are added up for it. `calendar`: its contexts
+    have hour and weekday in them."""
     explain = getattr(policy, "explain", None)
     if explain is None:
         return []
-    found = [
-        (_with_labels(belief.words, labels, calendar), belief.weight)
-        for belief in explain().beliefs
-    ]
-    return [(words, weight) for words, weight in found if weight >= least][:3]
+    chances: dict[str, float] = {}
+    for belief in explain(_ALL_MODELS).beliefs:
+        words = [_with_labels(belief.words, labels, calendar)]
+        if belief.family == "structural":
+            parts = belief.words.removeprefix("follows ").split(", ")
+            words = [_PARTS.get(part, f"reward {part.removeprefix('and ')}") for part in parts]
+        for part in words:
+            chances[part] = chances.get(part, 0.0) + belief.weight
+    ranked = sorted(chances.items(), key=lambda item: -item[1])
+    return [(words, chance) for words, chance in ranked if chance >= _BELIEVED]
 
 
 def _with_labels(words: str, labels: dict[int, str], calendar: bool) -> str:
@@ -202,9 +221,10 @@ def drift(learning: Learning) -> dict[str, str]:
     return said
 
 
-NO_BEST_ARM = "No arm stands out at any hour yet."
 TELLING = 100
 """Decisions from which on hours are told: before, they are the luck of a few draws."""
+NO_BEST_ARM = "No arm stands out at any hour yet."
+NOT_ENOUGH = f"Not enough data yet: arms, hours and patterns are named from {TELLING} decisions on."
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,9 +316,11 @@ class Insight:
         return AgentReport(
             self._status(log),
             self.chances(),
-            self._when(best) if len(log) >= TELLING else [],
+            self._when(best) if len(log) >= TELLING else [NOT_ENOUGH],
             self._next(best, self.clock.datetime(now)) if len(log) >= TELLING else None,
-            [f"{words} ({weight:.0%})" for words, weight in summary.beliefs],
+            [f"{words} ({chance:.0%})" for words, chance in summary.beliefs]
+            if len(log) >= TELLING
+            else [],
             self._changes(),
             self.lift(),
             [self.lift(outcome=name) for name in self._reader.outcomes],

@@ -38,7 +38,7 @@ from tidepull.types import BoolArray, FloatArray, IntArray
 
 IN_A_BLOCK = 10
 """Decisions of each group that a block must have, or as many times more as a subject has of
-them."""
+them. Fewer say nothing of a gain."""
 
 BORROWED = 100
 """Decisions that each group borrows from the other to estimate the spread of its rewards."""
@@ -60,10 +60,6 @@ class HasSequence:
     def significant(self) -> bool:
         """Whether the confidence sequence tells the gain from 0."""
         return self.low > 0 or self.high < 0
-
-
-_USELESS = 20
-"""How many times as wide as that of a single look an interval for every look may be, to be said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +122,6 @@ class Lift(HasSequence):
         low, high, fixed_low, fixed_high = (
             f"{end:.1f}" if relative else f"{end:.3g}" for end in ends
         )
-        if self.high - self.low > _USELESS * (self.fixed_high - self.fixed_low):
-            return f"too little data to look every day; at a single planned look: {fixed_low} to {fixed_high}"
         return (
             f"{self.level:.0%} sure at every look: {low} to {high}; at a single planned look: "
             f"{fixed_low} to {fixed_high}"
@@ -161,11 +155,11 @@ def lift_of(
     log = log.where(np.argsort(log.at, kind="stable"))
     control: BoolArray = log.group == DecisionGroup.CONTROL
     n_policy, n_control = int((~control).sum()), int(control.sum())
-    if min(n_policy, n_control) < 2:
+    clusters = len(np.unique(log.subject[control]))
+    if min(n_policy, clusters) < IN_A_BLOCK:
         unknown = (math.nan,) * 8
         nothing = (math.nan,) * 4
         return Lift(*unknown, n_policy, n_control, 0, *nothing, level, against, of)
-    clusters = len(np.unique(log.subject[control]))
     block = _blocks(control, IN_A_BLOCK * -(-n_control // clusters))
     policy, rest, variances = _estimates(log, block, control)
     gain, blocks = policy - rest, int(block[-1]) + 1
@@ -252,18 +246,21 @@ def _variance(parts: FloatArray, subject: IntArray) -> float:
 def _relative(
     policy: float, control: float, variances: list[float], wide: float
 ) -> tuple[float, float, float]:
-    """policy / control - 1 and its interval; NaN where the control may be worth nothing.
+    """policy / control - 1 and its interval; NaN where the control may be worth next to nothing.
 
     Fieller's: all x for which policy - (1 + x) control is not told from 0, so that it has 0 inside
     as often as the interval of the gain.
     """
     square = control**2 - wide**2 * variances[1]
-    if control <= 0 or square <= 0:
+    if control <= 0 or square <= _WORTH * control**2:
         return math.nan, math.nan, math.nan
     product = policy * control
     root = math.sqrt(max(product**2 - square * (policy**2 - wide**2 * variances[0]), 0.0))
     return policy / control - 1, (product - root) / square - 1, (product + root) / square - 1
 
+
+_WORTH = 0.1
+"""Share of the control's squared reward that must be left beside its error, for a ratio."""
 
 DAY = 86_400.0
 PENALTY = 10.0

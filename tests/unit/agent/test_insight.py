@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from tests.unit.agent.worlds import SHOP, START, serve, visit
 from tidepull.agent.clock import Clock
-from tidepull.agent.insight import beliefs_of
+from tidepull.agent.insight import NOT_ENOUGH, beliefs_of
 from tidepull.agent.log import RecentShares, next_change, spans
 from tidepull.agent.served import ServedAgent
 from tidepull.cli.app import app
@@ -104,14 +104,29 @@ def test_report_tells_no_hours_after_a_few_decisions() -> None:
     serve(agent, 0, 1)
     report = agent.explain()
     assert report.status == "1 decision since 01 July 2026, no reward yet."
-    assert report.when == []
+    assert report.when == [NOT_ENOUGH]
     assert report.next is None
+    assert "Chance to be best" not in str(report)
 
 
 def test_tide_s_beliefs_are_told_by_the_labels_of_arms() -> None:
-    heard = [Belief("arm 1 is best", "turns", 0.6), Belief("arm 0 fades", "changes", 0.15)]
-    policy = SimpleNamespace(explain=lambda: SimpleNamespace(beliefs=heard))
-    assert beliefs_of(policy, {0: "blue", 1: "red"}, False) == [("red is best", 0.6)]
+    heard = [Belief("arm 1 is best", "turns", 0.96), Belief("arm 0 fades", "changes", 0.04)]
+    policy = SimpleNamespace(explain=lambda _: SimpleNamespace(beliefs=heard))
+    assert beliefs_of(policy, {0: "blue", 1: "red"}, False) == [("red is best", 0.96)]
+
+
+def test_a_belief_is_told_only_where_all_models_that_hold_it_are_sure_together() -> None:
+    heard = [
+        Belief("follows the hour of the day, the weekend", "structural", 0.6),
+        Belief("follows the hour of the day, with a slow deviation", "structural", 0.375),
+        Belief("nothing changes", "stationary", 0.025),
+    ]
+    policy = SimpleNamespace(explain=lambda _: SimpleNamespace(beliefs=heard))
+    ((words, chance),) = beliefs_of(policy, {}, False)
+    assert words == "reward follows the hour of the day"
+    assert chance == pytest.approx(0.975)
+    heard[0] = Belief("no season", "structural", 0.6)
+    assert beliefs_of(policy, {}, False) == []
 
 
 def test_tide_says_nothing_of_time_after_a_few_decisions() -> None:

@@ -286,7 +286,7 @@ export class AgentView {
   }
 
   #drawBeliefs(report, marks) {
-    const said = [...report.when, ...report.beliefs.map((text) => `It believes that reward ${text}.`)];
+    const said = [...report.when, ...report.beliefs.map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`)];
     fill(this.beliefs, said.length ? el("ul", { class: "said" }, said.map((text) => el("li", {}, text))) : el("p", { class: "dim" }, "No pattern is known yet."));
     fill(this.changes, marks.length
       ? marks.map((mark) => el("li", { value: mark.number }, el("time", {}, moment.full(mark.at, this.zone)), ` ${mark.words}`))
