@@ -114,6 +114,7 @@ def test_snapshot_that_failed_is_not_named_and_is_tried_again_later(
         assert agent.state().saved in ledger.snapshots()
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of JAX, where a test has loaded it
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_child_of_a_fork_does_not_keep_the_file(tmp_path: Path) -> None:
     parent = os.fork()
@@ -142,6 +143,7 @@ def test_child_of_a_fork_does_not_keep_the_file(tmp_path: Path) -> None:
         os.kill(child, signal.SIGKILL)
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of JAX, where a test has loaded it
 def test_child_of_a_fork_that_ends_leaves_the_parents_agent_alone(tmp_path: Path) -> None:
     with Agent(tmp_path / "a.db", **MADE, training="manual") as agent:
         agent.choose(id="first")
