@@ -20,16 +20,16 @@ is Thompson sampling over groups, kept between 0.01 and 0.99.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 from tidepull.state import Stateful
+from tidepull.types import Snapshot
 
-_NORMAL = NormalDist()
 _MEMORY = 0.9995
 """Factor of the sums in a round: the groups learn, so old values count less."""
 _PRIOR_ROUNDS, _PRIOR_Z = 30.0, 1.4
 """n0 and z0: the structural models decide until choices of the patterns earned more."""
 _LEAST = 0.01
+_ROOT_2 = math.sqrt(2.0)
 _LONGEST_WAIT = 8192
 """Rounds for which the chances of a decision are kept."""
 
@@ -43,15 +43,17 @@ class ValueGate(Stateful):
         self._counts, self._sums = [0.0, 0.0], [0.0, 0.0]
         self._squares, self._rounds = 0.0, 0.0
         self._waiting: dict[str, list[float]] = {}
-
-    @property
-    def share(self) -> float:
+        self.share = self._share()
         """g: how likely the first group's choices are worth more."""
-        first, second = (1 / (count + _PRIOR_ROUNDS) for count in self._counts)
+
+    def _share(self) -> float:
+        """g of the present sums, which change with rewards alone."""
+        first = 1 / (self._counts[0] + _PRIOR_ROUNDS)
+        second = 1 / (self._counts[1] + _PRIOR_ROUNDS)
         std = math.sqrt(self._squares / self._rounds) if self._squares else 1.0
         gap = self._sums[0] * first - self._sums[1] * second
         z = (gap / std + _PRIOR_Z * math.sqrt(2 / _PRIOR_ROUNDS)) / math.sqrt(first + second)
-        return min(max(_NORMAL.cdf(z), _LEAST), 1 - _LEAST)
+        return min(max(0.5 * (1 + math.erf(z / _ROOT_2)), _LEAST), 1 - _LEAST)
 
     def decided(self, t: int, first: float, second: float, expected: float) -> None:
         """Round t is decided.
@@ -84,3 +86,9 @@ class ValueGate(Stateful):
             self._sums[group] = _MEMORY * self._sums[group] + weight * (reward - expected)
         self._squares = _MEMORY * self._squares + (reward - expected) ** 2
         self._rounds = _MEMORY * self._rounds + 1.0
+        self.share = self._share()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        super().restore(snapshot)
+        self.share = self._share()

@@ -240,10 +240,11 @@ class Patterns:
         """End the round that `shares` began."""
         open_round, gated = self._open_round, self._gated
         assert open_round is not None, "commit() follows shares()"
-        voters = np.flatnonzero(open_round.best == arm)
-        if gated is not None and len(voters):  # one of them decided; the mixture's draws come first
-            draw = int(voters[self._rng.integers(len(voters))])
-            gated.decided(open_round.state.t, MIXTURE if draw < open_round.mixed else GATED)
+        if gated is not None:
+            voters = np.flatnonzero(open_round.best == arm)
+            if len(voters):  # one of them decided; the mixture's draws come first
+                draw = int(voters[self._rng.integers(len(voters))])
+                gated.decided(open_round.state.t, MIXTURE if draw < open_round.mixed else GATED)
         self._record_decision(open_round.state, open_round.raw, arm)
         self._open_round = None
 
@@ -292,7 +293,9 @@ class Patterns:
             for m, n in found.items()
             for _ in range(n if m >= size else 0)
         ]
-        return np.concatenate([np.empty((0, self._n_arms)), *drawn])
+        return (
+            drawn[0] if len(drawn) == 1 else np.concatenate([np.empty((0, self._n_arms)), *drawn])
+        )
 
     def _record_decision(self, state: RoundState, raw: FloatArray, arm: int) -> int:
         """Record the chosen arm of the round that began."""
