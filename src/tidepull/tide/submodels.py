@@ -71,7 +71,7 @@ def _seasons(structure: ModelStructure) -> list[ModelStructure]:
 
 def _absent(whole: ModelStructure, part: ModelStructure, blocks: Blocks) -> BoolArray:
     """Coefficients that the whole has, and the part has not."""
-    kept = part.variances(blocks)
+    kept = part.variances(blocks).copy()
     if not part.day:
         kept[blocks.place("weekend x day")] = 0.0
     return np.asarray((whole.variances(blocks) > 0) & (kept == 0))

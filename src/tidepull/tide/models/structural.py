@@ -195,24 +195,31 @@ class ModelStructure:
         return said if self.persistence == 1.0 else said + ", with a slow deviation"
 
     def variances(self, blocks: Blocks) -> FloatArray:
-        """v: harmonic i has scale / i^2; a context has the mean square length 1."""
-        v = np.zeros(blocks.dim)
-        v[0] = self.scale
-        v[blocks.place("day")] = _wave_variances(self.day, DAY_WAVES)
-        v[blocks.place("weekend")] = 0.5 if self.weekend_day else 0.0
-        v[blocks.place("weekend x day")] = 0.5 * _wave_variances(self.weekend_day, WEEKEND_WAVES)
-        v[blocks.place("week")] = _wave_variances(self.week, WEEK_WAVES)
-        if self.period:
-            v[blocks.place("period")] = _wave_variances(PERIOD_WAVES, PERIOD_WAVES)
-        v[blocks.place("context")] = 1.0
-        v[blocks.place("context x time")] = 0.5 * self.interactions
-        v[1:] *= self.scale
-        v[-1] = 0.5 * self.scale * (self.persistence < 1.0)
-        return v
+        """v: harmonic i has scale / i^2; a context has the mean square length 1. To be read only."""
+        return _variances(self, blocks)
 
     def size(self, blocks: Blocks) -> int:
         """Number of coefficients, among them the deviation whether it moves or not."""
         return int(np.count_nonzero(self.variances(blocks)[:-1])) + 1
+
+
+@lru_cache(maxsize=512)
+def _variances(structure: ModelStructure, blocks: Blocks) -> FloatArray:
+    """Those of one layout; all agents with such fields, and all refits, share them."""
+    places, v = _places(blocks), np.zeros(blocks.dim)
+    v[0] = structure.scale
+    v[places["day"]] = _wave_variances(structure.day, DAY_WAVES)
+    v[places["weekend"]] = 0.5 if structure.weekend_day else 0.0
+    v[places["weekend x day"]] = 0.5 * _wave_variances(structure.weekend_day, WEEKEND_WAVES)
+    v[places["week"]] = _wave_variances(structure.week, WEEK_WAVES)
+    if structure.period:
+        v[places["period"]] = _wave_variances(PERIOD_WAVES, PERIOD_WAVES)
+    v[places["context"]] = 1.0
+    v[places["context x time"]] = 0.5 * structure.interactions
+    v[1:] *= structure.scale
+    v[-1] = 0.5 * structure.scale * (structure.persistence < 1.0)
+    v.setflags(write=False)
+    return v
 
 
 def _wave_variances(count: int, most: int) -> FloatArray:
