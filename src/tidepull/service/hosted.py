@@ -21,15 +21,12 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from itertools import groupby
 from typing import Any, NamedTuple, TypeVar, cast
 
-from tidepull.agent.commands import Request
-from tidepull.agent.decisions import Decision
 from tidepull.agent.insight import Insight
 from tidepull.agent.point_in_time import PointInTime
 from tidepull.agent.served import ServedAgent
-from tidepull.errors import InputError, LedgerError
+from tidepull.errors import LedgerError
 from tidepull.service.metrics import Metrics
 from tidepull.service.problem_details import HttpError
 
@@ -59,13 +56,9 @@ that it made is kept."""
 
 
 class _QueuedStep(NamedTuple):
-    make: Callable[[ServedAgent], Any] | Request
+    make: Callable[[ServedAgent], Any]
     answer: Callable[[ServedAgent, Any], Any] | None
     future: asyncio.Future[Any]
-
-
-_MadeStep = tuple[_QueuedStep, Any, BaseException | None]
-"""A step with its result, or its error."""
 
 
 class _Turn(NamedTuple):
@@ -137,9 +130,7 @@ class HostedAgent:
         return not self._aside
 
     def make(
-        self,
-        make: Callable[[ServedAgent], Made] | Request,
-        answer: Callable[[ServedAgent, Made], T],
+        self, make: Callable[[ServedAgent], Made], answer: Callable[[ServedAgent, Made], T]
     ) -> asyncio.Future[T]:
         """Make a step; `answer` is called with it afterwards, and waits for its commit."""
         if self._waiting >= MAX_WAITING:
@@ -152,10 +143,6 @@ class HostedAgent:
         if self._stuck:
             raise _no_answer()
         return self._put(make, answer)
-
-    def choose(self, request: Request) -> asyncio.Future[Decision]:
-        """Make a decision, together with others that wait; done when it is on disk."""
-        return self.make(request, _committed)
 
     def durable(self, make: Callable[[ServedAgent], tuple[T, int]]) -> asyncio.Future[T]:
         """Make a step that returns its result and its number; done when it is on disk."""
@@ -296,10 +283,7 @@ class HostedAgent:
 
     def _turn(self, steps: list[_QueuedStep]) -> _Turn:
         """Make steps, then answer them; in a thread."""
-        made = list[_MadeStep]()
-        for single, run in groupby(steps, lambda step: isinstance(step.make, Request)):
-            make = _chosen if single else _made
-            made += make(self.agent, list(run))
+        made = [_made(self.agent, step) for step in steps]
         self._committing_since = time.monotonic()
         started, safe, failure = time.perf_counter(), 0, None
         outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
@@ -324,27 +308,11 @@ def _no_answer() -> HttpError:
     )
 
 
-def _made(agent: ServedAgent, steps: list[_QueuedStep]) -> list[_MadeStep]:
-    made = list[_MadeStep]()
-    for step in steps:
-        try:
-            make = cast(Callable[[ServedAgent], Any], step.make)
-            made.append((step, make(agent), None))
-        except Exception as error:
-            made.append((step, None, error))
-    return made
-
-
-def _chosen(agent: ServedAgent, steps: list[_QueuedStep]) -> list[_MadeStep]:
-    """Decisions of several callers; one after the other they cost a fifth more."""
+def _made(agent: ServedAgent, step: _QueuedStep) -> tuple[_QueuedStep, Any, BaseException | None]:
     try:
-        made = agent.choose_each_ahead([cast(Request, step.make) for step in steps])
+        return step, step.make(agent), None
     except Exception as error:
-        return [(step, None, error) for step in steps]
-    return [
-        (step, None, one) if isinstance(one, InputError) else (step, one, None)
-        for step, one in zip(steps, made, strict=True)
-    ]
+        return step, None, error
 
 
 def _committed(agent: ServedAgent, step: tuple[T, int]) -> T:
