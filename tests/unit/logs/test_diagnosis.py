@@ -325,6 +325,23 @@ def test_nothing_is_said_of_when_an_arm_is_best_that_was_hardly_played() -> None
     assert set(best[0, 17:22]) == {1}
 
 
+def test_an_hour_that_pays_counts_where_models_see_too_few_decisions() -> None:
+    rng = np.random.default_rng(4)
+    time = MONDAY + np.sort(rng.uniform(0.0, 30 * DAY, 30_000))
+    hour = time % DAY / HOUR
+    arm = rng.integers(3, size=len(time))
+    best = np.select([hour < 8, hour < 16], [0, 1], 2)
+    reward = (rng.random(len(time)) < np.where(arm == best, 0.08, 0.045)).astype(float)
+    log = make_log(arm, reward, np.full(len(time), 1 / 3), time=time)
+    found = logs.diagnose(log, shuffles=199, most=2000)
+    assert found.structure is not None
+    assert found.structure.weights["clock"] < 0.5
+    assert found.kind == "clock"
+    assert "follow the hour of the day" in found.verdict
+    assert "nothing changes" not in " ".join(found.recommendation)
+    assert "Use a policy that knows the time" in " ".join(found.recommendation)
+
+
 def test_arms_too_small_to_speak_of_are_a_caveat_and_not_drawn() -> None:
     log = drawn(5, 1000, np.array([0.2, 0.5, 0.9]), np.array([0.6, 0.385, 0.015]))
     found = logs.diagnose(log, shuffles=99)

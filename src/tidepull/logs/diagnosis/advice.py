@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidepull.logs.diagnosis.confounding import Calibration, Mixup, Shift
+from tidepull.logs.diagnosis.memory import BY_HOUR
 from tidepull.logs.diagnosis.overview import HourTable, Overview, blind_spots, hiding
 from tidepull.logs.diagnosis.structure import FEW_PLAYS, KINDS, span
 from tidepull.logs.diagnosis.testing import LEVEL
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tidepull.logs.diagnosis import Diagnosis
 
 
-_SURE, _LIKELY = 0.95, 0.7
+_SURE, _LIKELY, _LEADS = 0.95, 0.7, 0.5
 _CHOSEN = 0.5
 """Cramer's V of arms and hours from which on arms were chosen by the hour."""
 _MOST_NAMED = 5
@@ -46,7 +47,20 @@ def kind_of(diagnosis: Diagnosis) -> str:
     time matters."""
     if not diagnosis.test.matters:
         return "nothing"
-    return diagnosis.structure.kind_of_change if diagnosis.structure is not None else "something"
+    if diagnosis.structure is None:
+        return "something"
+    kind = diagnosis.structure.kind_of_change
+    undecided = diagnosis.structure.weights[kind] < _LEADS
+    return "clock" if undecided and _clock_pays(diagnosis) else kind
+
+
+def _clock_pays(diagnosis: Diagnosis) -> bool:
+    """Whether the test of the hour stands out, and a rule by the hour earns clearly more.
+    Models that learn a few thousand of many decisions may be too short of data to see it."""
+    return diagnosis.test.measures.get("hour of the day", 1.0) <= LEVEL and any(
+        rule.rule == BY_HOUR and rule.gain_low > 0 and rule.effective >= FEW
+        for rule in diagnosis.worth
+    )
 
 
 def verdict(diagnosis: Diagnosis) -> str:
@@ -63,8 +77,14 @@ def verdict(diagnosis: Diagnosis) -> str:
         return text + "."
     if diagnosis.structure is None:
         return f"Rewards depend on time ({p})."
-    kind = diagnosis.structure.kind_of_change
+    kind = kind_of(diagnosis)
     weight = diagnosis.structure.weights[kind]
+    if kind == "clock" and weight < _LEADS:
+        return (
+            f"Rewards depend on time ({p}): they follow the hour of the day, by the test and by what "
+            f"a rule by the hour earns; the models see too little to tell ({weight:.0%} of the "
+            "evidence)."
+        )
     how = "almost certainly" if weight >= _SURE else "probably" if weight >= _LIKELY else "perhaps"
     how = "perhaps" if _chosen_by(diagnosis) else how
     kind = f"{how} through {KINDS[kind]} ({weight:.0%} of the evidence)"
@@ -153,7 +173,10 @@ def _details(diagnosis: Diagnosis, kind: str) -> list[str]:
         return ["It changed at " + "; ".join(moments) + "."]
     if kind == "regimes" and structure.regime:
         return [f"At the end: {structure.regime}."]
-    sentences = [f"In words: {words} ({weight:.0%})." for words, weight in structure.leading[:1]]
+    leads = structure.weights[kind] >= _LEADS
+    sentences = [
+        f"In words: {words} ({weight:.0%})." for words, weight in structure.leading[:1] if leads
+    ]
     if kind == "clock" and structure.hours:
         sentences.append("; ".join(structure.hours[:4]) + ".")
     return sentences

@@ -108,6 +108,8 @@ def _predict(
 
 MOST_ROWS = 200_000
 """The latest rows that are played through."""
+BY_HOUR = "the best arm at this time of day so far (in parts of three hours)"
+"""The rule that follows the clock, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +143,7 @@ def worth_of(log: Log, memory: float | None, *, seed: int = 0) -> tuple[Worth, .
         rules.append((f"the best arm of the last {memory:,.0f} decisions", nowhere, 1 - 1 / memory))
     if used.time is not None and used.dated:
         part = np.floor(local_seconds(used.time, used.timezone) / 10_800).astype(np.int64) % 8
-        name = "the best arm at this time of day so far (in parts of three hours)"
-        rules.append((name, part, 1.0))
+        rules.append((BY_HOUR, part, 1.0))
     results: list[Worth] = []
     first: Scores | None = None
     for name, cell, keep in rules:
