@@ -38,7 +38,11 @@ _READING: dict[str, tuple[type, Any, str]] = {
     "paid_at": (str, None, "Column of the time at which the reward came; learners see it then."),
     "context": (str, None, "Columns of the context, separated by commas; none: no context."),
     "arms": (str, None, "All arms, separated by commas, if some were never played."),
-    "timezone": (str, "UTC", "Time zone of hours and weekdays, such as Europe/Berlin."),
+    "timezone": (
+        str,
+        "UTC",
+        "Time zone of hours, weekdays and dates without a zone, such as Europe/Berlin.",
+    ),
     "most_bad": (float, 0.1, "Largest share of bad rows; a log with more is refused."),
     "uniform": (bool, False, "All arms had the same probability in the log, which is checked."),
     "last": (int, None, "Use only the latest N decisions."),

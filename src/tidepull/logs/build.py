@@ -111,7 +111,9 @@ class Builder:
             refuse(outside, "propensity is not above 0 and at most 1", cells["propensity"])
         for name in ("time", "paid_at"):
             if name in cells:
-                columns[name], bad, dates = times_of(cells[name], self._forms.get(name, ""))
+                columns[name], bad, dates = times_of(
+                    cells[name], self._forms.get(name, ""), self._timezone
+                )
                 self._dates |= dates and name == "time"
                 refuse(bad, f"{name} is no time", cells[name])
                 if name == "time":
@@ -355,7 +357,8 @@ def _add_notes(log: Log, notes: list[str]) -> Log:
     elif known.min() == known.max():
         notes.append(f"every reward is {known[0]:g}: nothing can be said of which arm is better")
     if len(known) and len(known) < len(log):
-        notes.append(f"{len(log) - len(known):,} decisions have no reward")
+        hint = "; if an empty cell means 0, write 0" if known.min() > 0 else ""
+        notes.append(f"{len(log) - len(known):,} decisions have no reward{hint}")
     if log.propensity is not None and np.isnan(log.propensity).any():
         notes.append(f"{int(np.isnan(log.propensity).sum()):,} decisions have no propensity")
     if log.n_arms == 1:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.errors import DataError
-from tidepull.logs.log import ContextColumn, parse_time, to_time
+from tidepull.logs.log import ContextColumn, parse_time, to_time, zone_of
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 LARGEST = 1e15
@@ -21,11 +21,17 @@ MOST_LABELS = 100_000
 """Different texts of a column, beyond which it is taken for a column of ids."""
 
 _WORDS = {
-    **dict.fromkeys(("true", "yes", "y", "t", "ja", "wahr", "oui", "vrai", "sí", "si"), 1.0),
-    **dict.fromkeys(("false", "no", "n", "f", "nein", "falsch", "non", "faux"), 0.0),
+    **dict.fromkeys(
+        ("true", "yes", "y", "t", "ja", "wahr", "oui", "vrai", "sí", "si", "sì", "sim"), 1.0
+    ),
+    **dict.fromkeys(
+        ("false", "no", "n", "f", "nein", "falsch", "non", "faux", "não", "nao", "nee"), 0.0
+    ),
 }
 """Words that spreadsheets and databases of several languages write for 1 and 0."""
-_CURRENCY = r"[$€£¥₹]|usd|eur|gbp|chf|sek|nok|dkk|pln|jpy|inr|brl|aud|cad"
+_CURRENCY = (
+    r"(?:r|us|a|c|nz|hk)?[$]|[€£¥₹₺₽₩]|zł|kč|kr|usd|eur|gbp|chf|sek|nok|dkk|pln|jpy|inr|brl|aud|cad"
+)
 _AMOUNT = re.compile(
     rf"""
     (?P<open>\()? (?P<before>{_CURRENCY})? \s* (?P<sign>[+\-−])? \s* (?P<between>{_CURRENCY})? \s*
@@ -64,20 +70,25 @@ def numbers(column: Any) -> tuple[FloatArray, BoolArray]:
         return values, bad | (np.abs(values) > LARGEST)
 
 
-def times_of(column: Any, form: str = "") -> tuple[FloatArray, BoolArray, bool]:
+def times_of(
+    column: Any, form: str = "", timezone: str = "UTC"
+) -> tuple[FloatArray, BoolArray, bool]:
     """Moments as numbers, which cells are none, and whether they are seconds since 1970; `form` is
-    that of dates as `strptime` has it, where they are not in ISO 8601."""
+    that of dates as `strptime` has it, where they are not in ISO 8601. Dates that name no zone are
+    those of `timezone`."""
+    zone = zone_of(timezone)
     if form:
-        return *_each(to_list(column), lambda cell: parse_time(cell, form)), True
+        return *_each(to_list(column), lambda cell: parse_time(cell, form, zone)), True
     quick = _cast(column)
     if quick is not None:
         return quick, np.isinf(quick), False
-    dates = _cast_dates(column)
+    dates = _cast_dates(column, timezone)
     if dates is not None:
         return dates, np.zeros(len(dates), bool), True
     cells = to_list(column)
-    values, bad = _each(cells, to_time)
-    dated = any(not _is_numeric(cell) for cell in cells if cell not in (None, ""))
+    values, bad = _each(cells, lambda cell: to_time(cell, zone))
+    read = (cell for cell, wrong in zip(cells, bad, strict=True) if not wrong)
+    dated = any(not _is_numeric(cell) for cell in read if cell not in (None, ""))
     return values, bad | np.isinf(values), dated
 
 
@@ -187,16 +198,21 @@ def _cast(column: Any) -> FloatArray | None:
     return np.array(values.to_numpy(zero_copy_only=False), float)
 
 
-def _cast_dates(column: Any) -> FloatArray | None:
+def _cast_dates(column: Any, timezone: str) -> FloatArray | None:
     import pyarrow as pa
+    from pyarrow import compute
 
     if not is_arrow(column):
         return None
-    for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
-            if pa.types.is_date(column.type):
-                column = column.cast(pa.timestamp("us"))
-            micros = column.cast(kind).cast(pa.int64())
+            moments = column.cast(kind)
+            is_local = kind.tz is None and getattr(column.type, "tz", None) is None
+            if is_local and timezone != "UTC":
+                moments = compute.assume_timezone(
+                    moments, timezone, ambiguous="earliest", nonexistent="earliest"
+                )
+            micros = moments.cast(pa.int64())
             micros_as_float = np.array(
                 micros.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), float
             )

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from html import escape
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -29,9 +29,9 @@ HOURS = tuple(f"{hour:02d}:00" for hour in range(24))
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def parse_time(text: str, form: str = "") -> float:
-    """Seconds since 1970 of a date as text, in ISO 8601 or a form of `strptime`; without a zone it
-    is taken as UTC. ValueError where it is none. Months of a form with `%b` may be words of several
+def parse_time(text: str, form: str = "", zone: tzinfo = UTC) -> float:
+    """Seconds since 1970 of a date as text, in ISO 8601 or a form of `strptime`; a date that names
+    no zone is one of `zone`. ValueError where it is none. Months of a form with `%b` may be words of several
     languages.
 
     >>> parse_time("1970-01-02 00:00:00+00:00")
@@ -44,7 +44,7 @@ def parse_time(text: str, form: str = "") -> float:
         text = re.sub(r"(\d)[.,](?=\s|$)|,", r"\1 ", re.sub(r"[^\W\d_]+\.?", _month, text))
         text = " ".join(text.split())
     moment = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
 
 
 _MONTHS = {
@@ -145,16 +145,16 @@ def format_time(seconds: float, timezone: str) -> str:
     return f"{datetime.fromtimestamp(seconds, zone_of(timezone)):%Y-%m-%d %H:%M:%S}"
 
 
-def to_time(value: Any) -> float:
+def to_time(value: Any, zone: tzinfo = UTC) -> float:
     """One cell as a number: a number, a number as text, or seconds of a date. ValueError where it
     is none."""
     if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+        return (value if value.tzinfo else value.replace(tzinfo=zone)).timestamp()
     if isinstance(value, str):
         try:
             return float(value)
         except ValueError:
-            return parse_time(value)
+            return parse_time(value, zone=zone)
     return float(value)
 
 

@@ -79,7 +79,7 @@ def read(
     arms : sequence of str, optional
         All arms, if some were never played.
     timezone : str, default: "UTC"
-        The time zone of hours and weekdays.
+        The time zone of hours and weekdays, and of dates that name none.
     most_bad : float, default: 0.1
         The largest share of rows that may be unreadable. They are counted in `Log.reading.bad`.
 
@@ -242,7 +242,8 @@ _CLOCKS = (
     "", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", ", %H:%M:%S", " %Hh%M", " %H.%M",
     " %I:%M%p", " %I:%M:%S%p", " %H:%M:%S %z",
 )  # fmt: skip
-_CLOCK_ALONE = re.compile(r"\d{1,2}[:h.]\d{2}([:.]\d{2})?(\s?[ap]m)?", re.IGNORECASE)
+_CLOCK_ALONE = re.compile(r"\d{1,2}[:h]\d{2}([:.]\d{2})?(\s?[ap]m)?", re.IGNORECASE)
+_DAY_ALONE = re.compile(r"(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-]\d{1,2}[./-]\d{1,2})\.?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +282,10 @@ def guess_columns(batch: Batch, roles: Roles) -> Guess:
         for name, column in cells.items()
         if (form := date_form(column)) is not None and not _NAME_OF_ID.search(name)
     }
+    clock = _find_clock(cells, dates, parts, batch)
+    if clock:
+        dates = {name: form for name, form in dates.items() if name != parts["time"]}
+        notes.append(f"column '{clock}' has times of the day and is joined to '{parts['time']}'")
     if "time" not in parts and dates:
         parts["time"] = min(dates, key=lambda name: _lateness(cells[name], dates[name]))
         notes.append(
@@ -294,30 +299,58 @@ def guess_columns(batch: Batch, roles: Roles) -> Guess:
         for name in left_out
     ]
     for name in [
-        name for name, column in cells.items() if name not in dates and is_id(name, column)
+        name
+        for name, column in cells.items()
+        if name not in (*dates, *parts.values(), clock) and is_id(name, column)
     ]:
         left_out.append(name)
         role = "left out of the context" if "id" in parts else "taken for the id of decisions"
         parts.setdefault("id", name)
         notes.append(f"column '{name}' differs in nearly every row and is {role}")
-    clock = next((cell for cell in to_list(batch.cells.get("time", ())) if cell), None)
-    if isinstance(clock, str) and _CLOCK_ALONE.fullmatch(clock.strip()):
+    first = next((cell for cell in to_list(batch.cells.get("time", ())) if cell), None)
+    if not clock and isinstance(first, str) and _CLOCK_ALONE.fullmatch(first.strip()):
         day = next((f"'{name}'" for name in dates), "the column of the day")
         raise DataError(
-            f"column '{parts['time']}' has times of the day without a date, such as '{clock}': join "
+            f"column '{parts['time']}' has times of the day without a date, such as '{first}': join "
             f"it with {day} to one column, or name another for the time (--time)"
         )
     forms = {}
     for part in ("time", "paid_at"):
         column = cells.get(parts.get(part, ""), to_list(batch.cells.get(part, ()))[:_SAMPLE])
+        if clock and part == "time":
+            times = cells.get(clock, to_list(batch.cells.get(part, ()))[:_SAMPLE])
+            column = tables.joined(column, times)
         if form := date_form(column):
             forms[part] = form
             notes.append(f"dates of '{parts[part]}' are read as {form}")
-    used = {*parts.values(), *left_out}
+    used = {*parts.values(), *left_out, clock}
     context = tuple(name for name in roles.context if name not in used)
-    return Guess(
-        replace(roles, parts=parts, context=context, left_out=tuple(left_out)), forms, tuple(notes)
-    )
+    roles = replace(roles, parts=parts, context=context, left_out=tuple(left_out), clock=clock)
+    return Guess(roles, forms, tuple(notes))
+
+
+def _find_clock(
+    cells: Mapping[str, Sequence[Any]],
+    dates: Mapping[str, str],
+    parts: dict[str, str],
+    batch: Batch,
+) -> str | None:
+    """The only column of times of the day, where one other column has days; that one is the time."""
+    columns = {**cells}
+    if "time" in parts:
+        columns[parts["time"]] = to_list(batch.cells.get("time", ()))[:_SAMPLE]
+    clocks = [name for name, column in columns.items() if _all_cells(column, _CLOCK_ALONE)]
+    days = [name for name in {**dates, parts.get("time", ""): ""} if name not in clocks]
+    days = [name for name in days if name in columns and _all_cells(columns[name], _DAY_ALONE)]
+    if len(clocks) != 1 or len(days) != 1 or parts.get("time", days[0]) not in (*clocks, *days):
+        return None
+    parts["time"] = days[0]
+    return clocks[0]
+
+
+def _all_cells(cells: Sequence[Any], form: re.Pattern[str]) -> bool:
+    known = [cell for cell in cells if cell not in (None, "")]
+    return bool(known) and all(isinstance(x, str) and form.fullmatch(x.strip()) for x in known)
 
 
 def date_form(cells: Sequence[Any]) -> str | None:

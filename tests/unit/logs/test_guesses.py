@@ -6,9 +6,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from tests.unit.logs import writing
 from tidepull import logs
@@ -254,7 +257,7 @@ def test_utf_16_and_bars_are_read(tmp_path: Path, encoding: str, delimiter: str)
         (b"2026-03-02,red,1\n2026-03-03,blue,0\n", "has no header"),
         (b"arm,reward,propensity\nred,1,20\n", "20 percent is 0.2 or '20%'"),
         (b"arm,Umsatz\nred,viel\n", "the reward is column 'Umsatz': correct it or name another"),
-        (b"Date,Time,arm,click\n2026-03-02,10:20:33,red,1\n", "join it with 'Date' to one column"),
+        (b"Time,arm,click\n10:20:33,red,1\n", "join it with the column of the day to one column"),
         (b"arm,click\n" + b"".join(b"v%d,1\n" % n for n in range(60)), "column 'arm', has 60 values"),
     ],
     ids=["workbook", "binary", "array", "no header", "percent", "words", "clock", "ids"],
@@ -268,6 +271,49 @@ def test_a_table_that_cannot_be_read_names_the_column_and_the_fix(
         logs.read(tmp_path / "log.csv", **named)  # type: ignore[arg-type]
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("above", ["", "sep=;\n", "# a comment\n\n"])
+def test_days_and_clocks_of_two_columns_are_joined(tmp_path: Path, above: str) -> None:
+    rows = ["Data;Time;Banner;Comprou?", "02/03/2026;17:05;a;sim", "02/03/2026;;b;não", "x;y;z"]
+    rows += [f"03/03/2026;9:{n % 60:02d};a;R$ 1.234,50" for n in range(120)]
+    (tmp_path / "log.csv").write_text(above + "\n".join(rows))
+    log = logs.read(tmp_path / "log.csv", arm="Banner", reward="Comprou?")
+    assert log.time is not None
+    assert log.time[0] == datetime(2026, 3, 2, 17, 5, tzinfo=UTC).timestamp()
+    assert log.time[-1] == datetime(2026, 3, 3, 9, 59, tzinfo=UTC).timestamp()
+    assert log.reward[:2].tolist() == [1, 1234.5]
+    assert not log.context
+    assert "column 'Time' has times of the day and is joined to 'Data'" in log.reading.notes
+    first = above.count("\n") + 1
+    assert [line for line, _ in log.reading.bad.first] == [first + 2, first + 3]
+
+
+@pytest.mark.parametrize("kind", ["iso", "german", "parquet"])
+def test_dates_without_a_zone_are_those_of_the_time_zone(tmp_path: Path, kind: str) -> None:
+    moments = [datetime(2026, 3, 28, 17, 0), datetime(2026, 3, 29, 17, 0)]  # summer time begins
+    if kind == "parquet":
+        path = tmp_path / "log.parquet"
+        parquet.write_table(pa.table({"at": moments, "arm": ["a", "b"], "reward": [0, 1]}), path)
+    else:
+        path = tmp_path / "log.csv"
+        form = "%d.%m.%Y %H:%M" if kind == "german" else "%Y-%m-%d %H:%M:%S"
+        rows = [f"{moment:{form}},{arm},1" for moment, arm in zip(moments, "ab", strict=True)]
+        path.write_text("\n".join(["at,arm,reward", *rows]))
+    berlin = ZoneInfo("Europe/Berlin")
+    for zone, at in (("Europe/Berlin", berlin), ("UTC", UTC)):
+        log = logs.read(path, timezone=zone)
+        assert log.time is not None
+        assert log.time.tolist() == [one.replace(tzinfo=at).timestamp() for one in moments]
+
+
+def test_a_row_of_totals_does_not_change_the_unit_of_times(tmp_path: Path) -> None:
+    rows = [f"{1_772_420_000_000 + 60_000 * n},{'ab'[n % 2]},1" for n in range(40)]
+    (tmp_path / "log.csv").write_text("\n".join(["at,arm,reward", *rows, "Total,,40"]))
+    log = logs.read(tmp_path / "log.csv")
+    assert log.time is not None
+    assert log.time[0] == 1_772_420_000
+    assert log.reading.bad.count == 1
 
 
 def test_a_number_that_rises_with_every_row_is_an_id(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import csv
 import gzip
 import json
 import lzma
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,10 @@ TO_UTF_8 = (
 
 _LONGEST_LINE = 1 << 16
 """Characters of a first line that are looked at."""
+
+
+_PREAMBLE = re.compile(r'#.*|"?sep=.?"?', re.IGNORECASE)
+"""Lines above a header that say nothing of it."""
 
 
 class NotARowError(ValueError):
@@ -89,9 +94,22 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
         yield number, value if isinstance(value, dict) else f"no JSON object: {line[:60]!r}"
 
 
+def header_line(path: Path) -> tuple[int, str]:
+    """The number and text of the first line that is neither empty, nor a comment (`#`), nor a
+    spreadsheet's `sep=;`; the text is cut where it is very long, and empty where there is none."""
+    return next(
+        (
+            (number, line[:_LONGEST_LINE])
+            for number, line in lines(path)
+            if line.strip() and not _PREAMBLE.fullmatch(line.strip())
+        ),
+        (1, ""),
+    )
+
+
 def first_line(path: Path) -> str:
-    """The first line that is not empty, cut where it is very long; empty where there is none."""
-    return next((line[:_LONGEST_LINE] for _, line in lines(path) if line.strip()), "")
+    """The text of `header_line`."""
+    return header_line(path)[1]
 
 
 def delimiter_of(path: Path) -> str:

@@ -12,6 +12,7 @@ import csv as plain_csv
 import difflib
 import itertools
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from tidepull.logs.formats import (
     delimiter_of,
     encoding_of,
     flatten,
+    header_line,
     header_of,
     in_batches,
     json_lines,
@@ -39,10 +41,13 @@ from tidepull.types import BoolArray, IntArray
 NAMES = {
     "arm": (
         "arm", "action", "item_id", "arm_id", "action_id", "variant", "variation", "chosen", "choice", "item",
-        "banner", "offer", "creative", "treatment",
+        "banner", "offer", "creative", "treatment", "variant_name", "arm_name", "banner_name", "offer_name",
     ),
-    "reward": ("reward", "click", "clicked", "clicks", "conversion", "converted", "outcome", "payoff", "value"),
-    "time": ("time", "timestamp", "at", "datetime", "date", "ts", "decided_at", "created_at"),
+    "reward": (
+        "reward", "click", "clicked", "clicks", "conversion", "converted", "outcome", "payoff", "value",
+        "purchased", "bought",
+    ),
+    "time": ("time", "timestamp", "at", "datetime", "date_time", "date", "ts", "decided_at", "created_at"),
     "propensity": ("propensity", "propensity_score", "pscore", "probability", "prob", "chance"),
     "paid_at": ("rewarded_at", "paid_at", "reward_time"),
     "available": ("available",),
@@ -65,18 +70,20 @@ _FIRST_ROWS = 1000
 @dataclass(frozen=True, slots=True)
 class Roles:
     """The column of every part, and those of the context; `nested` is a column with whole contexts,
-    `limited` says that the caller named the context's columns, `left_out` are of no use."""
+    `limited` says that the caller named the context's columns, `left_out` are of no use, `clock` has
+    the time of day to the dates of the time."""
 
     parts: Mapping[str, str]
     context: tuple[str, ...]
     nested: str | None
     limited: bool = False
     left_out: tuple[str, ...] = ()
+    clock: str | None = None
 
     @property
     def columns(self) -> list[str]:
-        """The columns of all parts and of whole contexts."""
-        return [*self.parts.values(), *([self.nested] if self.nested else [])]
+        """The columns of all parts, of whole contexts, and of the time of day."""
+        return [*self.parts.values(), *(name for name in (self.nested, self.clock) if name)]
 
     def is_context(self, name: str) -> bool:
         """Whether a column, also one that appears late in a file, belongs to the context."""
@@ -95,7 +102,7 @@ def find_roles(
     {'arm': 'variant', 'reward': 'clicked', 'time': 'at'}
     """
     there = list(columns)
-    lower = {column.lower(): column for column in reversed(there)}
+    lower = {_plain(column): column for column in reversed(there)}
     parts: dict[str, str] = {}
     for part, usual in NAMES.items():
         if part in names:
@@ -114,8 +121,9 @@ def find_roles(
                 f"{source} has no header: put the names of the columns above its first line, "
                 f"{', '.join(there)[:_SHOWN]}"
             )
+        also = "" if "reward" in parts else "; name the reward, too (--reward)"
         raise DataError(
-            f"{source}: no column looks like the arm that was played; name it (--arm); "
+            f"{source}: no column looks like the arm that was played; name it (--arm){also}; "
             f"{_hint(there)}"
         )
     if "reward" not in parts:
@@ -129,6 +137,11 @@ def find_roles(
     used = {*parts.values(), nested}
     rest = tuple(name for name in there if name not in used and name.lower() not in NOT_CONTEXT)
     return Roles(parts, rest, nested)
+
+
+def _plain(name: str) -> str:
+    """A name in lower case, with underscores for blanks and without other marks."""
+    return re.sub(r"[^\w.]+", "_", name.lower()).strip("_")
 
 
 def _require(name: str, part: str, there: list[str], source: str) -> str:
@@ -160,6 +173,8 @@ def batch_of(columns: Mapping[str, Any], roles: Roles, lines: Sequence[int]) -> 
     many."""
     context: dict[str, Any] = {name: columns[name] for name in roles.context if name in columns}
     cells = {part: columns[name] for part, name in roles.parts.items() if name in columns}
+    if roles.clock is not None and "time" in cells:
+        cells["time"] = joined(to_list(cells["time"]), to_list(columns[roles.clock]))
     faults: list[Fault] = []
     if roles.nested is not None and roles.nested in columns:
         context.update(_spread(to_list(columns[roles.nested]), lines, faults))
@@ -180,6 +195,14 @@ def batch_of(columns: Mapping[str, Any], roles: Roles, lines: Sequence[int]) -> 
         {name: some(column) for name, column in context.items()},
         faults,
     )
+
+
+def joined(days: Sequence[Any], clocks: Sequence[Any]) -> list[Any]:
+    """Dates with their times of the day; a date without one stays as it is."""
+    return [
+        f"{day.strip()} {clock.strip()}" if day and clock else day
+        for day, clock in zip(days, clocks, strict=True)
+    ]
 
 
 def _spread(
@@ -256,6 +279,7 @@ def csv_batches(path: Path, roles: Roles) -> Iterator[Batch]:
     from pyarrow import csv
 
     used = (*roles.columns, *roles.context)
+    above = header_line(path)[0] - 1
     columns = [name for name in header_of(path) if name in used]
     faults: list[Fault] = []
 
@@ -272,7 +296,10 @@ def csv_batches(path: Path, roles: Roles) -> Iterator[Batch]:
         reader = csv.open_csv(
             path,
             read_options=csv.ReadOptions(
-                use_threads=False, block_size=_BLOCK, encoding=_ENCODINGS[encoding_of(path)]
+                use_threads=False,
+                block_size=_BLOCK,
+                skip_rows=above,
+                encoding=_ENCODINGS[encoding_of(path)],
             ),
             parse_options=csv.ParseOptions(
                 delimiter=delimiter_of(path), invalid_row_handler=refuse, ignore_empty_lines=False
@@ -285,7 +312,8 @@ def csv_batches(path: Path, roles: Roles) -> Iterator[Batch]:
         )
         n_reported = n_rows = 0
         for block in reader:
-            numbers = _line_numbers(n_rows, len(block), faults)
+            below = [(line - above, why) for line, why in faults]
+            numbers = _line_numbers(n_rows, len(block), below) + above
             n_rows += len(block)
             filled = _filled(block)
             cells = {name: block.column(name).filter(pa.array(filled)) for name in columns}
