@@ -58,7 +58,8 @@ class Installed:
 
     def __init__(self) -> None:
         self.watch = SimulatedWatch()
-        modules = [module for name, module in sys.modules.items() if name.startswith(PACKAGES)]
+        loaded = list(sys.modules.items())  # the thread of the kernels imports modules, too
+        modules = [module for name, module in loaded if name.startswith(PACKAGES)]
         self._time = [module for module in modules if getattr(module, "time", None) is time]
         self._threading = [
             module for module in modules if getattr(module, "threading", None) is threading
