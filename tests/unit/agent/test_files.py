@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from tidepull import Agent
+from tidepull.agent.ledger import files
 from tidepull.errors import HeldError, LedgerError
 
 MADE: dict[str, Any] = {"arms": ["a", "b"], "context": {}, "policy": "bernoulli-ts", "seed": 1}
@@ -156,3 +158,30 @@ def test_child_of_a_fork_that_ends_leaves_the_parents_agent_alone(tmp_path: Path
             Agent(tmp_path / "a.db")
         assert agent.reward("first", 1.0)
         assert agent.check().sound
+
+
+def test_watch_goes_on_while_files_are_opened_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Open:
+        path = Path("shop.db")
+
+        def inspect(self) -> None: ...
+
+    monkeypatch.setattr(files, "INTERVAL", 0.0)
+    watch, there = files.Watch(), [Open() for _ in range(2000)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for one in there:
+            watch.add(one)
+        first, deadline = watch._thread, time.monotonic() + 2.0
+        while time.monotonic() < deadline:
+            others = [Open() for _ in range(100)]
+            for one in others:
+                watch.add(one)
+            for one in others:
+                watch.remove(one)
+    finally:
+        sys.setswitchinterval(interval)
+    assert watch._thread is first  # another one begins where it has died
+    for one in there:
+        watch.remove(one)

@@ -135,28 +135,31 @@ class Watch:
     """Inspects all that was added, in a thread of its own, until it is removed or gone."""
 
     def __init__(self) -> None:
-        self._open: weakref.WeakSet[HasFiles] = weakref.WeakSet()
+        # Not a WeakSet: that cannot be listed while another thread adds to it.
+        self._open: dict[int, weakref.ref[HasFiles]] = {}
         self._thread: threading.Thread | None = None
 
     def add(self, one: HasFiles) -> None:
         """Inspect it from now on."""
-        self._open.add(one)
+        self._open[id(one)] = weakref.ref(one)
         if self._thread is None or not self._thread.is_alive():  # a fork has no threads
             self._thread = threading.Thread(target=self._run, name="tidepull-watch", daemon=True)
             self._thread.start()
 
     def remove(self, one: HasFiles) -> None:
         """It is closed."""
-        self._open.discard(one)
+        self._open.pop(id(one), None)
 
     def _run(self) -> None:
         while True:
             time.sleep(INTERVAL)
-            for one in list(self._open):
+            for known in list(self._open.values()):
+                one = known()
                 try:
-                    one.inspect()
+                    if one is not None:
+                        one.inspect()
                 except (TidepullError, sqlite3.Error, OSError) as error:
-                    _LOG.error("%s could not be inspected: %s", one.path, error)
+                    _LOG.error("%s could not be inspected: %s", one.path, error)  # type: ignore[union-attr]
 
 
 WATCH = Watch()
