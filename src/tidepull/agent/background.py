@@ -66,6 +66,9 @@ class Background:
         except TidepullError as error:
             _LOG.warning("work in the background failed: %s", error)
             return False
+        except Exception:  # a thread that ends here would never be missed
+            _LOG.exception("work in the background failed")
+            return False
         del owner
         time.sleep(min(0.05, time.perf_counter() - started))
         return more

@@ -48,6 +48,9 @@ HOUSEKEEPING_INTERVAL = 1.0
 RELOAD_INTERVAL = 0.5
 """Seconds between two looks at the tokens file."""
 
+RESTART_INTERVAL = 1.0
+"""Seconds after which work between requests begins anew where it has failed."""
+
 STORE_TIMEOUT = 5.0
 """Seconds without a word from the disk or the database after which a service is not ready."""
 
@@ -113,7 +116,7 @@ class Service:
         self.status = "ok"
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._tasks.append(asyncio.create_task(work()))
+        self._tasks.append(asyncio.create_task(_until_done(work)))
 
     async def listen(self, url: str) -> None:
         """Requests are taken at a URL from now on: say so to other shards, and open agents."""
@@ -290,6 +293,17 @@ class Service:
                 await self.hosting.close_idle()
             except TidepullError as error:
                 _LOG.warning("an agent could not be closed: %s", error)
+
+
+async def _until_done(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Do some work, again after an error that it does not expect: what ended would not be missed."""
+    while True:
+        try:
+            return await work()
+        except Exception as error:
+            about = {"message": "work between requests failed; it begins anew", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(about)
+            await asyncio.sleep(RESTART_INTERVAL)
 
 
 class Scrubber:

@@ -92,6 +92,25 @@ def test_disk_that_does_not_answer_makes_it_unready_and_is_not_waited_for(
     until(shop, 200)
 
 
+def test_work_between_requests_goes_on_after_an_error_that_it_does_not_expect(
+    shop: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    until(shop, 200)
+    real, failed = Directory.health, list[bool]()
+
+    def failing(self: Directory, *, write: bool) -> StoreHealth:
+        failed.append(True)
+        if len(failed) == 1:
+            raise RuntimeError("nobody thought of this")
+        return real(self, write=write)
+
+    monkeypatch.setattr(Directory, "health", failing)
+    monkeypatch.setattr(service, "STORE_TIMEOUT", 1.5)
+    assert "The disk has not answered" in until(shop, 503)
+    assert until(shop, 200) == ""
+    assert "work between requests failed" in caplog.text
+
+
 def test_second_service_of_a_directory_is_not_ready_until_the_first_one_ends(
     house: House, tmp_path: Path
 ) -> None:

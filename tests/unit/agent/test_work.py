@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +98,26 @@ def test_manual_agent_that_falls_behind_is_warned_of(
         for n in range(60):
             agent.reward(agent.choose(visit(n)), float(n % 2))
     assert "without a call of upkeep()" in caplog.text
+
+
+def test_thread_goes_on_after_an_error_that_it_does_not_expect(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    real, failed = Agent.work, threading.Event()
+
+    def failing(self: Agent) -> bool:
+        if not failed.is_set():
+            failed.set()
+            raise RuntimeError("nobody thought of this")
+        return real(self)
+
+    monkeypatch.setattr(Agent, "work", failing)
+    with Agent.memory(**SHOP, snapshot_every=40) as agent:
+        serve(agent, 0, 30)
+        assert failed.wait(20)
+        deadline = time.monotonic() + 20
+        while not agent._commands.ledger.snapshots() and time.monotonic() < deadline:
+            serve(agent, 30, 31)
+            time.sleep(0.01)
+        assert agent._commands.ledger.snapshots()
+    assert "nobody thought of this" in caplog.text
