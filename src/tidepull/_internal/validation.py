@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import reprlib
+from typing import Any
 
 _TYPES = {
     "int": "a whole number",
@@ -14,6 +16,33 @@ _TYPES = {
     "null": "null",
 }
 _BOUNDS = {" <=": " of at most", " >=": " of at least", " <": " below", " >": " above"}
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written as UTF-8.
+
+    >>> is_unicode("cafe"), is_unicode("\N{SMILE}"), is_unicode("half a pair: \ud800")
+    (True, True, False)
+    """
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def shown(value: Any) -> str:
+    """A value as it is shown in a sentence: short, whatever it is.
+
+    >>> shown("x" * 1000), shown(10**5000)
+    ("'xxxxxxxxxxxx...xxxxxxxxxxxxx'", 'a value of int')
+    """
+    try:
+        return " ".join(reprlib.repr(value).split())
+    except Exception:  # Python writes no number of more than 4,300 digits
+        return f"a value of {type(value).__name__}"
 
 
 def in_words(message: str, patterns: dict[str, str] | None = None) -> tuple[str, str]:

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from tidepull._internal.validation import shown
 from tidepull.agent import promotion, table
 from tidepull.agent.arms import features_of, label_of
 from tidepull.agent.background import Background
 from tidepull.agent.clock import Clock, SteadyTime
 from tidepull.agent.commands import Caller, CommandHandler, Request, Stamp
-from tidepull.agent.decisions import OURS, Decision, DecisionId, PendingDecision, id_of
+from tidepull.agent.decisions import OURS, Decision, DecisionId, PendingDecision, id_of, is_name
 from tidepull.agent.insight import AgentReport, AgentStatus, Insight, status_of
 from tidepull.agent.ledger import is_new_file, ledger_at
 from tidepull.agent.ledger.base import Ledger
@@ -95,9 +96,8 @@ class Agent:
 
     Parameters
     ----------
-    path : str, os.PathLike, Place or None
-        Where the ledger is: a file, or "postgresql://user@host/database?agent=NAME". None keeps
-        it in memory.
+    path : str, os.PathLike or Place
+        Where the ledger is: a file, or "postgresql://user@host/database?agent=NAME".
     arms : iterable of str, or mapping of str to features, optional
         Labels of the arms, or labels with their features. Required for a new agent.
     context : mapping of str to kind, optional
@@ -179,7 +179,7 @@ class Agent:
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | Place | None,
+        path: str | os.PathLike[str] | Place,
         *,
         arms: Iterable[str] | Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
@@ -271,7 +271,7 @@ class Agent:
         >>> Agent.memory(arms=["a", "b"], policy="random").arms
         ['a', 'b']
         """
-        return cls(None, **settings)
+        return cls(":memory:", **settings)
 
     # ---- deciding
 
@@ -450,6 +450,8 @@ class Agent:
         with self._lock:
             pending = self._ready().decisions.find(id)
             if key is not None:
+                if not is_name(key):
+                    raise RewardError(f"key must be text of 1 to 256 characters, got {shown(key)}")
                 key = f"{OURS}{pending.record.seq}/{key}"
             record, news = self._commands.reward(
                 id_of(id), pending, value, at, key, caller, outcomes
@@ -1501,6 +1503,6 @@ def _finite_reward(reward: Any, what: str = "reward") -> float:
         value = math.nan
     if not abs(value) <= _LARGEST:
         raise RewardError(
-            f"{what} must be a finite number of at most {_LARGEST:g} in size, got {reward!r}"
+            f"{what} must be a finite number of at most {_LARGEST:g} in size, got {shown(reward)}"
         )
     return value

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tidepull._internal.validation import is_unicode, shown
 from tidepull.agent.clock import Clock
 from tidepull.agent.fields import Category, FieldState, Number
 from tidepull.agent.schema import (
@@ -332,6 +333,8 @@ def features_of(label: Any, given: Any) -> Mapping[str, Any] | None:
 
 def label_of(label: Any) -> str:
     """A label, checked."""
-    if not isinstance(label, str) or not label or len(label) > 256:
-        raise ArmError(f"the label of an arm must be text of 1 to 256 characters, got {label!r}")
+    if not isinstance(label, str) or not 0 < len(label) <= 256 or not is_unicode(label):
+        raise ArmError(
+            f"the label of an arm must be text of 1 to 256 characters, got {shown(label)}"
+        )
     return label

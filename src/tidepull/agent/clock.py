@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from tidepull._internal.validation import shown
 from tidepull.errors import InputError, ParameterError
 
 LEAST, MOST = -62_135_596_800.0, 253_402_300_800.0
@@ -144,7 +145,7 @@ class Clock:
             except ValueError:
                 raise InputError(
                     f"{name} must be seconds since 1970, a datetime or ISO text such as "
-                    f"'2026-07-01T12:00', got {at!r}"
+                    f"'2026-07-01T12:00', got {shown(at)}"
                 ) from None
         if isinstance(at, Decimal | np.number):
             at = float(at)
@@ -152,11 +153,12 @@ class Clock:
             at = at.astype("datetime64[us]").item()
         if isinstance(at, datetime) and at == at:  # pandas' NaT is no moment
             at = (at if at.tzinfo is not None else at.replace(tzinfo=self._zone)).timestamp()
-        if isinstance(at, bool) or not isinstance(at, int | float) or not LEAST < at < MOST:
-            small = isinstance(at, int | float) and LEAST < at / 1000 < MOST
-            hint = "; divide milliseconds by 1000" if small else ""
+        is_number = isinstance(at, int | float) and not isinstance(at, bool)
+        if not is_number or not LEAST < at < MOST:
+            is_milliseconds = is_number and 1000 * LEAST < at < 1000 * MOST
+            hint = "; divide milliseconds by 1000" if is_milliseconds else ""
             raise InputError(
-                f"{name} must be seconds since 1970, a datetime or ISO text, got {at!r}{hint}"
+                f"{name} must be seconds since 1970, a datetime or ISO text, got {shown(at)}{hint}"
             )
         return float(at)
 

@@ -23,6 +23,7 @@ import numpy as np
 from tidepull import __version__
 from tidepull import state as snapshots
 from tidepull._internal import compiler
+from tidepull._internal.validation import is_unicode, shown
 from tidepull.agent.clock import HELD, Clock, Jump
 from tidepull.agent.decisions import Decision, DecisionInputs, Decisions, PendingDecision, id_of
 from tidepull.agent.learning import shape_of
@@ -290,8 +291,8 @@ class CommandHandler:
         available = self.state.arms.available(arms)
         place = -1 if baseline is None else self._baseline_place(baseline, available)
         subject = id_of(subject)
-        if subject is not None and not isinstance(subject, str):
-            raise InputError(f"subject must be text, got {subject!r}")
+        if subject is not None and not (isinstance(subject, str) and is_unicode(subject)):
+            raise InputError(f"subject must be text, got {shown(subject)}")
         stamp = self._stamp(at, caller)
         hashed = None if subject is None else self.hash(subject)
         inputs = DecisionInputs(cleaned, stamp.at, available, hashed, baseline=place)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import reprlib
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, Self, TypeAlias
 from uuid import UUID
 
+from tidepull._internal.validation import is_unicode, shown
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.records import Choice, Kind, Record
 from tidepull.errors import DecisionError, ExpiredError
@@ -103,11 +103,23 @@ def id_of(given: Any) -> Any:
     if isinstance(given, Decision):
         return given.id
     is_whole = isinstance(given, numbers.Integral) and not isinstance(given, bool)
+    if is_whole and int(given).bit_length() > _BITS:
+        return given
     return str(given) if is_whole or isinstance(given, UUID) else given
 
 
+_BITS = 850
+"""Bits of a whole number of 256 digits, about."""
+
 OURS = "\x1f"
 """Names that begin so are of the agent's own making, and no decision's."""
+
+
+def is_name(name: Any) -> bool:
+    """Whether something can be the name that a caller gives a decision."""
+    fits = isinstance(name, str) and 0 < len(name) <= 256 and not name.startswith(OURS)
+    return fits and is_unicode(name)
+
 
 REMEMBERED = 2048
 """Decisions that are kept in memory while their reward may come; also all that may not be on disk
@@ -175,7 +187,7 @@ class Decisions:
         id = id_of(id)
         if not isinstance(id, str):
             raise DecisionError(
-                f"a decision id is text, a whole number, a UUID or a decision, got {id!r}"
+                f"a decision id is text, a whole number, a UUID or a decision, got {shown(id)}"
             )
         pending = self.named(id)
         if pending is None:
@@ -188,10 +200,8 @@ class Decisions:
     def named(self, name: Any) -> PendingDecision | None:
         """The decision that its caller named so, or whose id it is."""
         name = id_of(name)
-        if not isinstance(name, str) or not 0 < len(name) <= 256 or name.startswith(OURS):
-            raise DecisionError(
-                f"an id must be text of 1 to 256 characters, got {reprlib.repr(name)}"
-            )
+        if not is_name(name):
+            raise DecisionError(f"an id must be text of 1 to 256 characters, got {shown(name)}")
         number = self.number(name)
         if number is not None:
             return self._load(number)

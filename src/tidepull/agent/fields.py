@@ -19,6 +19,7 @@ from uuid import UUID
 
 import numpy as np
 
+from tidepull._internal.validation import is_unicode, shown
 from tidepull.agent.clock import Clock
 from tidepull.errors import ParameterError
 
@@ -675,7 +676,7 @@ def finite_number(value: Any) -> float | None:
 
 def text_of(value: Any) -> str:
     """Text, or a number or boolean as text."""
-    if type(value) is str and len(value) <= _LONGEST_TEXT:
+    if type(value) is str and len(value) <= _LONGEST_TEXT and value.isascii():
         return value
     if not isinstance(value, str):
         if isinstance(value, np.generic):
@@ -687,6 +688,8 @@ def text_of(value: Any) -> str:
         raise FieldError(
             f"is a string of {len(text):,} characters; at most {_LONGEST_TEXT:,} are taken"
         )
+    if not is_unicode(text):
+        raise FieldError(f"must be Unicode, got {shown(text)}")
     return text
 
 

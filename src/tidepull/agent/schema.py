@@ -16,6 +16,7 @@ from uuid import UUID
 
 import numpy as np
 
+from tidepull._internal.validation import is_unicode, shown
 from tidepull.agent.clock import Clock
 from tidepull.agent.fields import (
     KINDS,
@@ -122,7 +123,7 @@ class Schema:
         hint = (
             f"did you mean '{near[0]}'?" if near else f"fields: {', '.join(self.fields) or 'none'}"
         )
-        return f"context: there is no field '{name}'; {hint}"
+        return f"context: there is no field {name!r}; {hint}"
 
     def converted(self, x: FloatArray, before: Schema) -> FloatArray:
         """What a policy saw of a context under an earlier schema, as this one has it: fields that
@@ -199,7 +200,7 @@ def _kind(values: Sequence[Any]) -> Field:
 
 
 def _name(name: Any) -> str:
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name or not is_unicode(name):
         raise ContextError(f"context: the name of a field must be text, got {name!r}")
     return name
 
@@ -288,7 +289,7 @@ def _features(value: Any, name: str, level: int) -> Iterator[tuple[str, float | 
         raise FieldError(f"has a name of {len(name):,} characters; at most {LONGEST:,} are taken")
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            if not isinstance(key, str) or not key:
+            if not isinstance(key, str) or not key or not is_unicode(key):
                 raise FieldError("has a name that is empty or no text")
             yield from _features(inner, f"{name}.{key}" if name else key, level + 1)
     elif isinstance(value, list | tuple):
@@ -302,6 +303,8 @@ def _features(value: Any, name: str, level: int) -> Iterator[tuple[str, float | 
             raise FieldError(
                 f"has a string of {len(value):,} characters; at most {LONGEST:,} are taken"
             )
+        if not is_unicode(value):
+            raise FieldError(f"must be Unicode, got {shown(value)}")
         yield f"{name}={value}", True
     elif value is not None:
         number = finite_number(value)

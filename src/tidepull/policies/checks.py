@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tidepull._internal.validation import shown
 from tidepull.errors import ArmError, ContextError, EventError, RewardError, SnapshotError
 from tidepull.types import BoolArray, Context, Event, FloatArray, IntArray, ProblemShape
 
@@ -233,15 +234,6 @@ def features(name: str, values: Any, shape: tuple[int, ...] | None) -> FloatArra
     if not np.vdot(flat, flat) <= _SQUARED and not np.abs(flat).max() <= LARGEST:
         raise ContextError(f"{name} must hold finite numbers of at most {LARGEST:g} in size")
     return array
-
-
-def shown(value: Any) -> str:
-    """A value as it is shown in a sentence: short, whatever it is."""
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _reward(reward: Any) -> float:

@@ -27,9 +27,10 @@ from typing import Any
 import numpy as np
 
 from tidepull import state as snapshots
+from tidepull._internal.validation import shown
 from tidepull.errors import BusyError, ParameterError, SnapshotError
 from tidepull.parameters import Parameters
-from tidepull.policies.checks import Checks, RoundCounter, shown
+from tidepull.policies.checks import Checks, RoundCounter
 from tidepull.protocols import (
     HasDiagnostics,
     HasNotFinite,

@@ -11,9 +11,13 @@ periodic fresh factorisation of P. Nothing is inverted, except a prior covarianc
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tidepull._internal.validation import shown
 from tidepull.errors import ContextError, NumericalError, ParameterError, SnapshotError
 from tidepull.posteriors import kernels
 from tidepull.state import Stateful, difference
@@ -98,6 +102,17 @@ def upper_factor(precision: FloatArray) -> FloatArray | None:
         return None
 
 
+def _require_whole(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ParameterError(f"{name} must be a whole number of at least 1, got {shown(value)}")
+
+
+def _require_positive(name: str, value: Any) -> None:
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0 < value < math.inf:
+        raise ParameterError(f"{name} must be a positive number, got {shown(value)}")
+
+
 def _vector(mean: ArrayLike, dim: int) -> FloatArray:
     vector = _numbers(mean, "prior_mean")
     if vector.shape != (dim,):
@@ -159,7 +174,8 @@ class LinearGaussian(Stateful):
     Raises
     ------
     ParameterError
-        If the prior has another length, or its covariance is not symmetric and positive definite.
+        If a number is out of range, the prior has another length, or its covariance is not
+        symmetric and positive definite.
 
     Examples
     --------
@@ -181,6 +197,11 @@ class LinearGaussian(Stateful):
         prior_covariance: ArrayLike | None = None,
         refresh_every: int | None = None,
     ) -> None:
+        _require_whole("dim", dim)
+        _require_positive("prior_std", prior_std)
+        _require_positive("noise_std", noise_std)
+        if refresh_every is not None:
+            _require_whole("refresh_every", refresh_every)
         self.dim = dim
         self.prior_std = float(prior_std)
         self.prior = Prior(dim, self.prior_std, prior_mean, prior_covariance)

@@ -21,7 +21,7 @@ ARMS = ["coffee", "dinner", "cake"]
 START = 1_782_900_000.0
 
 
-def shop(path: Path | None = None, **more: Any) -> ServedAgent:
+def shop(path: str | Path = ":memory:", **more: Any) -> ServedAgent:
     settings = {"arms": ARMS, "context": {"age": float}, "policy": "bernoulli-ts", "seed": 3}
     return ServedAgent(path, **{**settings, "control": 0.4, "training": "inline", **more})
 

@@ -24,7 +24,7 @@ DISHES: dict[str, dict[str, Any]] = {
 }
 
 
-def menu(path: Path | None = None, **given: Any) -> Agent:
+def menu(path: str | Path = ":memory:", **given: Any) -> Agent:
     chosen = {
         "seed": 1,
         "control": 0.0,

@@ -17,6 +17,15 @@ def made(**settings: Any) -> tidepull.Agent:
     return tidepull.Agent.memory(arms=["a", "b"], context={"x": float}, policy="ucb", **settings)
 
 
+def texts() -> tidepull.Agent:
+    return tidepull.Agent.memory(arms=["a", "b"], context={"s": str}, policy="ucb")
+
+
+def rewarded(**given: Any) -> bool:
+    agent = made(on_duplicate="add", reward_within=60)
+    return agent.reward(agent.choose({"x": 1.0}), 1.0, **given)
+
+
 def remote() -> Any:
     """An agent of a service that is not there: these mistakes are seen before a request."""
     return tidepull.Client("http://127.0.0.1:9").agent("shop")
@@ -30,6 +39,24 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: made().choose({"x": 1.0}, id="x" * 5000), "1 to 256 characters, got 'xxxxxxxxxxxx...xxx"),
     (lambda: made().plot("shop.xyz"), "shop.xyz: the file's ending says the format; use .png"),
     (lambda: tidepull.Agent("mysql://shop", arms=["a", "b"]), "a file or a postgresql:// URL, got 'mysql:"),
+    (lambda: tidepull.Agent(None, arms=["a", "b"]), "URL, got None; Agent.memory(...) makes one that"),  # type: ignore[arg-type]
+    (lambda: tidepull.Agent("", arms=["a", "b"]), "'' is a directory: name a file, such as shop.db"),
+    (lambda: tidepull.Agent("a\0b", arms=["a", "b"]), "cannot be the name of a file: embedded null byte"),
+    (lambda: tidepull.Agent("x" * 300, arms=["a", "b"]), "cannot be the name of a file: File name too long"),
+    (lambda: made().choose({"x": 1.0}, id="half \ud800"), "1 to 256 characters, got 'half \\ud800'"),
+    (lambda: made().choose({"x": 1.0}, id=10**5000), "1 to 256 characters, got a value of int"),
+    (lambda: made().choose({"x": 1.0}, subject="half \ud800"), "subject must be text, got 'half \\ud800'"),
+    (lambda: made().choose({"x": 1.0}, at=10**400), "at must be seconds since 1970, a datetime or ISO"),
+    (lambda: made().choose({"half \ud800": 1.0}), "context: there is no field 'half \\ud800'"),
+    (lambda: texts().choose({"s": "half \ud800"}), "field 's' must be Unicode, got 'half \\ud800'"),
+    (lambda: texts().reward(texts().choose({}), 10**5000), "at most 1e+15 in size, got a value of int"),
+    (lambda: rewarded(key="half \ud800"), "key must be text of 1 to 256 characters, got 'half"),
+    (lambda: rewarded(key=7), "key must be text of 1 to 256 characters, got 7"),
+    (lambda: made().add("half \ud800"), "1 to 256 characters, got 'half \\ud800'"),
+    (lambda: tidepull.LinearGaussian(0), "dim must be a whole number of at least 1, got 0"),
+    (lambda: tidepull.LinearGaussian(2, prior_std=-1.0), "prior_std must be a positive number, got -1.0"),
+    (lambda: tidepull.LinearGaussian(2, noise_std=0.0), "noise_std must be a positive number, got 0.0"),
+    (lambda: tidepull.LinearGaussian(2, refresh_every=0), "refresh_every must be a whole number"),
     (lambda: tidepull.Client("127.0.0.1:8000"), "url must be an address such as 'http://127.0.0.1:8000'"),
     (lambda: tidepull.Client(None), "url must be an address"),  # type: ignore[arg-type]
     (lambda: remote().reward("visit 1", float("nan")), "reward must be a finite number, got nan"),

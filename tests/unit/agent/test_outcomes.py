@@ -15,7 +15,7 @@ from tidepull.errors import InputError, OtherRewardError, RewardError
 START = 1_782_900_000.0
 
 
-def shop(path: Path | None = None, **more: Any) -> ServedAgent:
+def shop(path: str | Path = ":memory:", **more: Any) -> ServedAgent:
     settings = {"arms": ["a", "b"], "context": {}, "policy": "bernoulli-ts", "seed": 1}
     return ServedAgent(path, **{**settings, "control": 0.5, "training": "inline", **more})
 

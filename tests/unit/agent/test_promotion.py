@@ -23,7 +23,7 @@ START = 1_782_900_000.0
 TRUTH = {"a": 0.2, "b": 0.5, "c": 0.8}
 
 
-def shop(path: Path | None = None, **more: Any) -> Agent:
+def shop(path: str | Path = ":memory:", **more: Any) -> Agent:
     settings = {
         "arms": list(TRUTH), "context": {"age": float}, "policy": "bernoulli-ts", "seed": 4,
         "control": 0.1, "training": "inline", "shadow": ["lin-ts", "random"],

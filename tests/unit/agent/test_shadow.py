@@ -18,7 +18,7 @@ START = 1_782_900_000.0
 TRUTH = {"a": 0.2, "b": 0.5, "c": 0.8}
 
 
-def shop(path: Path | None = None, **more: Any) -> Agent:
+def shop(path: str | Path = ":memory:", **more: Any) -> Agent:
     settings = {"arms": list(TRUTH), "context": {}, "policy": "random", "seed": 4, "control": 0.0}
     return Agent(path, **{**settings, "training": "inline", "shadow": ["bernoulli-ts"], **more})
 

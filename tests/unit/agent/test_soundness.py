@@ -27,7 +27,7 @@ MADE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def lived(place: str | Path | None, visits: int = 40, **given: Any) -> Agent:
+def lived(place: str | Path, visits: int = 40, **given: Any) -> Agent:
     agent = Agent(place, **{**MADE, **given})
     for n in range(visits):
         at = START + 60.0 * n

@@ -16,7 +16,7 @@ START = 1_782_900_000.0
 ARMS = ["a", "b", "c"]
 
 
-def shop(path: Path | None = None, **more: Any) -> Agent:
+def shop(path: str | Path = ":memory:", **more: Any) -> Agent:
     settings = {"arms": ARMS, "context": {}, "policy": "random", "seed": 2, "control": 0.0}
     return Agent(path, **{"training": "inline", "sticky": 3600.0, **settings, **more})
 
