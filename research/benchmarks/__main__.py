@@ -3,17 +3,20 @@
     python -m research.benchmarks [--quick] [--parts limits service ...]
 
 Prints tables and puts them into docs/performance.md, each part between its own markers. `--quick`
-measures for a short time and leaves the page as it is. Services and their load generator use all
-cores; everything else runs on one. About 10 minutes on a quiet machine.
+measures for a short time and leaves the page as it is. Services with their load generator and
+processes that start use all cores; everything else runs on one. Below 10 minutes on a quiet machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 
 import tidepull
@@ -27,7 +30,10 @@ from research.benchmarks import (
     rounds,
     service_load,
     service_workers,
+    start,
+    tails,
 )
+from tidepull._internal.system import one_blas_thread
 
 PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
@@ -78,7 +84,7 @@ def service_part(quick: bool) -> list[Table]:
 
 
 def workers_part(quick: bool) -> list[Table]:
-    policies, seconds = (["bernoulli-ts"], 2.0) if quick else (["bernoulli-ts", "tide"], 8.0)
+    policies, seconds = (["bernoulli-ts"], 2.0) if quick else (["bernoulli-ts", "tide"], 6.0)
     rows = []
     for policy in policies:
         found = service_workers.compare(policy, [1, 2], seconds, turns=1 if quick else 2)
@@ -96,6 +102,30 @@ def workers_part(quick: bool) -> list[Table]:
     columns = ["policy", "workers", "decisions a second", "of one worker"]
     columns += ["processor, µs a decision", "of one worker"]
     return [("Workers, 20 agents, single decisions, 8 connections", columns, rows)]
+
+
+def start_part(quick: bool) -> list[Table]:
+    found = start.measure(1 if quick else 5)
+    rows = [
+        [step, f"{cold:.2f}", f"{warm:.2f}"]
+        for step, cold, warm in zip(start.STEPS, found.cold, found.warm, strict=True)
+    ]
+    columns = [
+        "`tide`, 5 arms, 5 fields",
+        "nothing compiled, read-only, no home, s",
+        "kernels on disk, s",
+    ]
+    sizes = [
+        ["packages of a bare installation on disk", f"{start.installed_megabytes():.0f}"],
+        [
+            "memory of a process with one warm agent of `tide`",
+            f"{start.warm_agent_megabytes():.0f}",
+        ],
+    ]
+    return [
+        ("From the start of Python to the first decision", columns, rows),
+        ("Room", ["what", "MB"], sizes),
+    ]
 
 
 def libraries_part(quick: bool) -> list[Table]:
@@ -123,7 +153,26 @@ def agent_part(quick: bool) -> list[Table]:
         for (policy, arms), row in zip(kinds, found, strict=True)
     ]
     columns = ["policy", "median, ms", "99%, ms", "99.9%, ms", "of `bernoulli-ts`"]
-    return [("`choose` and its `reward` in an agent in memory, 5 fields", columns, rows)]
+    tables: list[Table] = [
+        ("`choose` and its `reward` in an agent in memory, 5 fields", columns, rows)
+    ]
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TIDEPULL_BENCH_DIR")) as folder:
+        commit = agent_speed.raw_commits(Path(folder))
+        disk = [["SQLite alone, a row in each commit", f"{1e3 / commit:,.0f}"]]
+        for threads in (1, 8):
+            row = agent_speed.on_disk(Path(folder), threads, 30 if quick else 300)
+            disk.append([row["what"], f"{row['events_a_second']:,.0f}"])
+    return [
+        *tables,
+        ("Durable calls of an agent on disk", ["what", "a second, on the clock"], disk),
+    ]
+
+
+def tide_part(quick: bool) -> list[Table]:
+    rounds, cases = (500, tails.CASES[:1]) if quick else (10_000, tails.CASES[:-1])
+    with one_blas_thread():
+        rows = [tails.cells(*case, tails.measure(*case, rounds)) for case in cases]
+    return [("`choose`, `learn` and slices of `upkeep` (ms)", tails.COLUMNS, rows)]
 
 
 def growth_part(quick: bool) -> list[Table]:
@@ -133,10 +182,11 @@ def growth_part(quick: bool) -> list[Table]:
         for what, of in rounds.growth(count, horizons)
     ]
     columns = ["what grows", *(f"`{policy}`, µs" for policy in rounds.GROWING)]
-    counts = (1, 5) if quick else (1, 10, 50)
+    counts = (1, 5) if quick else (1, 20, 50)
+    with multiprocessing.get_context("spawn").Pool(1) as fresh:  # memory that nothing else has used
+        found = fresh.apply(rounds.agents, (counts, 100 if quick else 1000))
     of_agents = [
-        [str(row.agents), f"{row.micro / 1e3:.2f}", f"{row.megabytes:.1f}"]
-        for row in rounds.agents(counts, 100 if quick else 1000)
+        [str(row.agents), f"{row.micro / 1e3:.2f}", f"{row.megabytes:.1f}"] for row in found
     ]
     return [
         ("A round in process, by what grows (mean; else 5 arms and 5 numbers)", columns, rows),
@@ -159,6 +209,7 @@ def networks_part(quick: bool) -> list[Table]:
                 f"{row.ours:.2f}",
                 f"{row.torch:.2f} ({row.torch / row.ours:.1f}x)",
                 f"{row.jax:.2f} ({row.jax / row.ours:.1f}x)",
+                f"{min(row.torch, row.jax) / row.ours:.1f}x",
                 f"{row.operations:,}",
                 f"{row.gflops:.0f}",
                 f"{row.gflops / row.blas:.0%} of {row.blas:.0f}",
@@ -166,7 +217,8 @@ def networks_part(quick: bool) -> list[Table]:
         )
     title = f"A training epoch of the recurrent network, {epoch.ROUNDS} rounds, {epoch.INPUTS} inputs (µs a round)"
     columns = [
-        "units", "tidepull", "torch nn.LSTM", "JAX scan", "operations a round", "GFLOP/s", "of BLAS's GFLOP/s",
+        "units", "tidepull", "torch nn.LSTM", "JAX scan", "over the better", "operations a round", "GFLOP/s",
+        "of BLAS's GFLOP/s",
     ]  # fmt: skip
     decisions = [
         [f"`{row.policy}`", row.case, f"{row.median:.0f}", f"{row.p99:.0f}"]
@@ -216,14 +268,18 @@ def trials_part(quick: bool) -> list[Table]:
 PARTS: dict[str, Callable[[bool], list[Table]]] = {
     "service": service_part,
     "workers": workers_part,
+    "start": start_part,
     "limits": limits_part,
     "libraries": libraries_part,
     "agent": agent_part,
     "growth": growth_part,
+    "tide": tide_part,
     "networks": networks_part,
     "trials": trials_part,
 }
-ALL_CORES = ("service", "workers")
+ALL_CORES = ("service", "workers", "start")
+RIVALS = {"libraries": ("mabwiser", "river", "vowpalwabbit"), "networks": ("torch", "jax", "optax")}
+"""Packages beside which a part is measured."""
 
 
 def markdown(table: Table) -> str:
@@ -251,6 +307,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="short, and the page stays as it is")
     parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=list(PARTS))
     given = parser.parse_args()
+    absent = {name for part in given.parts for name in RIVALS.get(part, ()) if not find_spec(name)}
+    if absent:
+        parser.error(f"install {', '.join(sorted(absent))}, or name other --parts")
     print(machine.describe())
     tidepull.warm_up(lambda: print("compiling kernels"))
     for name in sorted(given.parts, key=lambda part: list(PARTS).index(part)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,8 @@ RIVALS: dict[str, tuple[ProblemShape, tuple[str, ...]]] = {
 }
 GROWING = ("bernoulli-ts", "lin-ts", "tide")
 WARM_UP = 100
+_START = 1.78e9
+"""Seconds since 1970 of the first decision of agents; each count of them has a day of its own."""
 
 
 @dataclass(frozen=True)
@@ -119,26 +122,33 @@ class AgentsRow:
 
 
 def agents(counts: tuple[int, ...], calls: int, policy: str = "tide") -> list[AgentsRow]:
-    """Agents in memory that decide in turn."""
+    """Agents in memory that decide in turn, a decision every minute; another one loads the kernels
+    before."""
     rows, given, opened = [], visits(calls), list[Agent]()
-    rng, first = np.random.default_rng(1), 0.0
-    for count in counts:
+    _play([_agent(policy, 0)], given, _START)
+    first = 0.0
+    for day, count in enumerate(counts):
         while len(opened) < count:
             opened.append(_agent(policy, len(opened)))
-        for agent in opened:
-            agent.reward(agent.choose(given[0]).id, 1.0)
-        spent = 0
-        for n, context in enumerate(given):
-            agent, reward = opened[n % count], float(rng.random() < 0.3)
-            started = time.thread_time_ns()
-            agent.reward(agent.choose(context).id, reward)
-            while agent.work():
-                pass
-            spent += time.thread_time_ns() - started
+        spent = _play(opened, given, _START + 86_400.0 * day)
         first = first or _resident()
         grown = 0.0 if count == 1 else (_resident() - first) / (count - 1)
         rows.append(AgentsRow(count, spent / 1e3 / calls, grown))
     return rows
+
+
+def _play(opened: list[Agent], given: list[dict[str, Any]], start: float) -> int:
+    """Nanoseconds of all decisions in turn, with rewards and upkeep."""
+    rng, spent = np.random.default_rng(1), 0
+    for n, context in enumerate(given):
+        agent, moment = opened[n % len(opened)], start + 60.0 * n
+        reward = float(rng.random() < 0.3)
+        started = time.thread_time_ns()
+        agent.reward(agent.choose(context, at=moment).id, reward, at=moment + 5)
+        while agent.work():
+            pass
+        spent += time.thread_time_ns() - started
+    return spent
 
 
 def _agent(policy: str, seed: int) -> Agent:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -145,35 +145,44 @@ def timed(world: str, policy: str, rounds: int) -> dict[str, list[float]]:
     return spent
 
 
-def table(path: Path) -> str:
-    """A line for every world and policy: what a round costs on average, and the tails of its
-    calls."""
-    with path.open() as file:
-        rows = {(row["world"], row["policy"], row["call"]): row for row in csv.DictReader(file)}
-    lines = [
-        "| world | policy | rounds | round, mean | `choose` 50%, 99.9% | `learn` 50%, 99.9% | "
-        "slices 99.9%, most |",
-        "|---|---|---:|---:|---:|---:|---:|",
+COLUMNS = [
+    "world", "policy", "rounds", "round, mean", "`choose` 50%, 99.9%", "`learn` 50%, 99.9%", "slices 99.9%, most",
+]  # fmt: skip
+
+
+def cells(world: str, policy: str, found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What a round of a policy costs on average, and the tails of its calls."""
+    one, piece = found["round"], found["slice of upkeep"]
+    spans = [
+        f"{float(found[call]['p50_ms']):.2f}, {float(found[call]['p99.9_ms']):.2f}"
+        for call in ("choose", "learn")
     ]
-    for world, policy in dict.fromkeys(key[:2] for key in rows):
-        one, choose, learn, piece = (
-            rows[world, policy, call] for call in ("round", "choose", "learn", "slice of upkeep")
-        )
-        spans = [
-            f"{float(call['p50_ms']):.2f}, {float(call['p99.9_ms']):.2f}"
-            for call in (choose, learn)
-        ]
-        slices = f"{float(piece['p99.9_ms']):.1f}, {float(piece['max_ms']):.1f}"
-        cells = (
-            world,
-            f"`{policy}`",
-            f"{int(one['calls']):,}",
-            f"{float(one['mean_ms']):.3f}",
-            *spans,
-            slices,
-        )
-        lines.append("| " + " | ".join(cells) + " |")
+    slices = f"{float(piece['p99.9_ms']):.1f}, {float(piece['max_ms']):.1f}"
+    counted, mean = f"{int(one['calls']):,}", f"{float(one['mean_ms']):.3f}"
+    return [world, f"`{policy}`", counted, mean, *spans, slices]
+
+
+def table(path: Path) -> str:
+    """A line for every world and policy in a file."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            found.setdefault((row["world"], row["policy"]), {})[row["call"]] = row
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|---|---|---:|---:|---:|---:|---:|"]
+    lines += ["| " + " | ".join(cells(*key, calls)) + " |" for key, calls in found.items()]
     return "\n".join(lines)
+
+
+def measure(world: str, policy: str, rounds: int) -> dict[str, dict[str, Any]]:
+    """The fields of every call."""
+    timed(world, policy, min(300, rounds))  # compiles
+    made = {}
+    for call, each in timed(world, policy, max(1, rounds // SHORTER.get(world, 1))).items():
+        quantiles = [round(float(np.percentile(each, q)), 4) for q in (50, 99, 99.9, 100)]
+        mean, total = round(float(np.mean(each)), 4), round(sum(each) / 1e3, 1)
+        values = (world, policy, call, len(each), *quantiles, mean, total, describe())
+        made[call] = dict(zip(FIELDS, values, strict=True))
+    return made
 
 
 def main() -> None:
@@ -189,20 +198,15 @@ def main() -> None:
         print(table(given.out))
         return
     with given.out.open("w", newline="") as file, one_blas_thread():
-        writer = csv.writer(file)
-        writer.writerow(FIELDS)
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
         for world, policy in CASES:
-            if policy not in given.policies:
-                continue
-            timed(world, policy, 300)  # compiles
-            for call, each in timed(world, policy, given.rounds // SHORTER.get(world, 1)).items():
-                row = [round(float(np.percentile(each, q)), 4) for q in (50, 99, 99.9, 100)]
-                row.append(round(float(np.mean(each)), 4))
-                writer.writerow(
-                    [world, policy, call, len(each), *row, round(sum(each) / 1e3, 1), describe()]
-                )
+            if policy in given.policies:
+                rows = measure(world, policy, given.rounds).values()
+                writer.writerows(rows)
                 file.flush()
-                print(world, policy, call, len(each), row, f"{sum(each) / 1e3:.1f} s", flush=True)
+                for row in rows:
+                    print(*list(row.values())[:-1], flush=True)
 
 
 if __name__ == "__main__":
