@@ -195,9 +195,9 @@ def restore_generator(rng: np.random.Generator, state: Snapshot) -> None:
 
 def check_kind(snapshot: Snapshot, kind: str) -> None:
     """Refuse a snapshot that was taken of something else."""
-    found = snapshot.get("kind")
-    if found != kind:
-        raise SnapshotError(f"the snapshot is of kind {found!r}, not {kind!r}")
+    saved = snapshot.get("kind")
+    if saved != kind:
+        raise SnapshotError(f"the snapshot is of kind {saved!r}, not {kind!r}")
 
 
 def read(snapshot: Snapshot, name: str) -> Any:
@@ -272,9 +272,9 @@ def load(data: bytes) -> Snapshot:
         raise SnapshotError(
             "the bytes are no snapshot of tidepull, or the beginning is damaged; use an older one"
         )
-    if (found := data[len(_MAGIC)]) != FORMAT:
+    if (version := data[len(_MAGIC)]) != FORMAT:
         raise SnapshotError(
-            f"the snapshot has the format {found}, this version of tidepull reads {FORMAT}"
+            f"the snapshot has the format {version}, this version of tidepull reads {FORMAT}"
         )
     content = data[HEAD:]
     if _digest(content) != data[HEAD - _DIGEST : HEAD]:
@@ -310,7 +310,7 @@ def difference(left: Any, right: Any, name: str = "state") -> str | None:
     else:
         return None if _same_value(left, right) else name
     return next(
-        (found for key, a, b in parts if (found := difference(a, b, key)) is not None), None
+        (place for key, a, b in parts if (place := difference(a, b, key)) is not None), None
     )
 
 
@@ -355,10 +355,10 @@ def _same_value(left: Any, right: Any) -> bool:
 
 
 def _digest(*content: bytes) -> bytes:
-    found = blake2b(digest_size=_DIGEST)
+    digest = blake2b(digest_size=_DIGEST)
     for part in content:
-        found.update(part)
-    return found.digest()
+        digest.update(part)
+    return digest.digest()
 
 
 def _raw(array: np.ndarray[Any, Any]) -> bytes:

@@ -64,7 +64,7 @@ class NotCompiledError(Exception):
 class _Permission(threading.local):
     """Whether a thread may compile."""
 
-    given = False
+    held = False
 
 
 _permission = _Permission()
@@ -84,7 +84,7 @@ def adopt(kernel: Kernel, args: tuple[Any, ...]) -> None:
     if _DISABLED:
         return
     with _lock:
-        if not (_ready.is_set() or _permission.given):
+        if not (_ready.is_set() or _permission.held):
             _in_use.append((kernel, args))
             _start()
             return
@@ -109,7 +109,7 @@ def wait(
 ) -> bool:
     """Wait until kernels run compiled, or `stopping` says to give up; whether they had to be
     compiled, which is announced."""
-    if _ready.is_set() or _permission.given or _DISABLED:
+    if _ready.is_set() or _permission.held or _DISABLED:
         return False
     cold = not is_warm()
     with _lock:
@@ -138,22 +138,22 @@ def say(text: str) -> None:
 
 def is_allowed() -> bool:
     """Whether this thread may compile."""
-    return _permission.given
+    return _permission.held
 
 
 @contextmanager
 def allowed() -> Iterator[None]:
     """Let this thread compile."""
-    before, _permission.given = _permission.given, True
+    before, _permission.held = _permission.held, True
     try:
         yield
     finally:
-        _permission.given = before
+        _permission.held = before
 
 
 def is_busy() -> bool:
     """Whether another thread compiles, behind numba's lock."""
-    return _busy and not _permission.given
+    return _busy and not _permission.held
 
 
 _busy = False
@@ -269,12 +269,12 @@ def _compile_elsewhere() -> bool:
 def places() -> list[Path]:
     """Folders for compiled kernels, the preferred one first."""
     named = [os.environ.get(name) for name in ("TIDEPULL_CACHE", "NUMBA_CACHE_DIR")]
-    found = [Path(name) for name in named if name]
-    found.append(_ROOT / "__pycache__")
+    folders = [Path(name) for name in named if name]
+    folders.append(_ROOT / "__pycache__")
     with suppress(RuntimeError):  # a user without a home
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        found.append(home / "tidepull" / "kernels")
-    return found
+        folders.append(home / "tidepull" / "kernels")
+    return folders
 
 
 def folder() -> Path | None:
@@ -351,18 +351,18 @@ def _imported(file: Path, root: Path) -> list[Path]:
 
 def target() -> str:
     """What numba compiles for: what it is told, or this very processor."""
-    told = os.environ.get("NUMBA_CPU_NAME")
-    return told or f"{platform.machine()} {_processor().get('model name')} {sorted(_flags())}"
+    name = os.environ.get("NUMBA_CPU_NAME")
+    return name or f"{platform.machine()} {_processor().get('model name')} {sorted(_flags())}"
 
 
 def levels() -> list[str]:
     """Levels of x86-64 that this processor has, the highest first."""
-    found: list[str] = []
+    available: list[str] = []
     for level, needs in _LEVELS.items():
         if not needs <= _flags():
             break
-        found.insert(0, level)
-    return found
+        available.insert(0, level)
+    return available
 
 
 def _flags() -> set[str]:

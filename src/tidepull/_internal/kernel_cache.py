@@ -85,10 +85,10 @@ def _environment(module: str | None, constants: list[Any], name: str) -> Any:
     numba's own modules, 20 MB with what they import, are not imported for them."""
     if (known := environment.lookup_environment(name)) is not None:
         return known
-    made = environment.Environment(vars(sys.modules[module]) if module in sys.modules else {})
-    made.consts[:], made.env_name = constants, name
-    environment.Environment._memo[name] = made
-    return made
+    fresh = environment.Environment(vars(sys.modules[module]) if module in sys.modules else {})
+    fresh.consts[:], fresh.env_name = constants, name
+    environment.Environment._memo[name] = fresh
+    return fresh
 
 
 environment._rebuild_env = _environment  # pickles of kernels name it
@@ -144,11 +144,11 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
 
     def signatures(self, target_context: Any) -> list[Any]:
         """Types of arguments for which there is a compiled kernel."""
-        found, target = [], target_context.codegen().magic_tuple()
+        types, target = [], target_context.codegen().magic_tuple()
         for _ in self._each_place():
             with suppress(OSError):
-                found += [key[0] for key in self._cache_file._load_index() if key[1] == target]
-        return found
+                types += [key[0] for key in self._cache_file._load_index() if key[1] == target]
+        return types
 
     def _each_place(self) -> Iterator[None]:
         locator, name = self._impl.locator, self._impl.filename_base

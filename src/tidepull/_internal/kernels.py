@@ -67,13 +67,13 @@ def kernel(
         options |= {"forceinline": True, "_nrt": False}
 
     def decorate(function: F) -> F:
-        made = Kernel(function, options, exact, needs)
-        made.until_compiled = until_compiled or function
-        made.inline = inline
+        compiled = Kernel(function, options, exact, needs)
+        compiled.until_compiled = until_compiled or function
+        compiled.inline = inline
         if inline:
-            made._run = function
-        KERNELS.append(made)
-        return cast(F, made)
+            compiled._run = function
+        KERNELS.append(compiled)
+        return cast(F, compiled)
 
     return decorate
 

@@ -25,7 +25,7 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THRE
 
 
 def connected(
-    address: str, what: str, environment: dict[str, Any] | None = None, **given: Any
+    address: str, what: str, environment: dict[str, Any] | None = None, **options: Any
 ) -> Any:
     """Ray, connected to the cluster at an address; `what` is to be done there, in the
     environment."""
@@ -38,7 +38,7 @@ def connected(
             runtime_env={**(environment or {}), "env_vars": ONE_THREAD},
             log_to_driver=False,
             logging_level="error",
-            **given,
+            **options,
         )
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise _no_answer(address, str(error).strip().splitlines()[0]) from None

@@ -69,19 +69,19 @@ def in_words(message: str, patterns: dict[str, str] | None = None) -> tuple[str,
     >>> in_words("Object contains unknown field `colour`")
     ('', "has no field 'colour'")
     """
-    said, _, where = message.partition(" - at `")
+    sentence, _, where = message.partition(" - at `")
     place = where.rstrip("`").removeprefix("$").removeprefix(".")
-    if found := re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", said):
-        return place, f"{'has no field' if found[1][0] == 'c' else 'needs the field'} '{found[2]}'"
-    if found := re.fullmatch(r"Expected `(.*?)`( .*?)?(?:, got .*)?", said):
-        kinds = [_TYPES.get(kind, kind) for kind in found[1].split(" | ") if kind != "null"]
-        limits = re.sub(r" [<>]=?", lambda sign: _BOUNDS[sign[0]], found[2] or "")
+    if match := re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", sentence):
+        return place, f"{'has no field' if match[1][0] == 'c' else 'needs the field'} '{match[2]}'"
+    if match := re.fullmatch(r"Expected `(.*?)`( .*?)?(?:, got .*)?", sentence):
+        kinds = [_TYPES.get(kind, kind) for kind in match[1].split(" | ") if kind != "null"]
+        limits = re.sub(r" [<>]=?", lambda sign: _BOUNDS[sign[0]], match[2] or "")
         limits = limits.replace("length of", "length")
-        if (pattern := re.fullmatch(r" matching regex '(.*)'", found[2] or "")) is not None:
+        if (pattern := re.fullmatch(r" matching regex '(.*)'", match[2] or "")) is not None:
             known = (patterns or {}).get(pattern[1].replace("\\\\", "\\"))
             return place, f"must be {known or f'text that matches {pattern[1]}'}"
         return place, f"must be {' or '.join(kinds)}{limits.removesuffix('.0')}"
-    if said.endswith("out of range"):
+    if sentence.endswith("out of range"):
         return place, "is out of range"
-    said = said[:1].lower() + said[1:]
-    return place, f"is wrong: {said}" if said.startswith("invalid") else said
+    sentence = sentence[:1].lower() + sentence[1:]
+    return place, f"is wrong: {sentence}" if sentence.startswith("invalid") else sentence

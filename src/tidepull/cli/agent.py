@@ -25,8 +25,8 @@ agent_app = Typer(
 )
 
 
-def _require_yes(context: Context, given: bool) -> None:
-    if not given:
+def _require_yes(context: Context, yes: bool) -> None:
+    if not yes:
         raise InputError(f"{context.info_name} deletes data for good: add --yes")
 
 
@@ -59,9 +59,9 @@ def on_agent(
     which = inspect.signature(opened, eval_str=True).parameters
 
     def register(command: Callable[..., None]) -> Callable[..., None]:
-        def run(**given: Any) -> None:
-            with opened(**{name: given.pop(name) for name in which}) as agent:
-                command(agent, **given)
+        def run(**values: Any) -> None:
+            with opened(**{name: values.pop(name) for name in which}) as agent:
+                command(agent, **values)
 
         app.command(command.__name__)(replace_first(command, which.values(), run))
         return command
@@ -99,11 +99,11 @@ def lift(
     json: bool = JSON,
 ) -> None:
     """Estimate the gain in reward over the control group."""
-    found = agent.lift(since=since, outcome=outcome)
+    gain = agent.lift(since=since, outcome=outcome)
     if json:
-        print_json(found.data if hasattr(found, "data") else asdict(found))
+        print_json(gain.data if hasattr(gain, "data") else asdict(gain))
     else:
-        print(found)
+        print(gain)
 
 
 @_writes
@@ -210,8 +210,8 @@ def personalizer(
     from tidepull.logs import read
     from tidepull.logs.formats.decisions import dsjson_actions
 
-    found = [read(path, format="dsjson") for path in logs]
-    actions = list(dict.fromkeys(arm for log in found for arm in log.arms))
+    histories = [read(path, format="dsjson") for path in logs]
+    actions = list(dict.fromkeys(arm for log in histories for arm in log.arms))
     if len(actions) > MOST_ACTIONS:
         raise InputError(
             f"the logs have {len(actions):,} actions; at most {MOST_ACTIONS:,} are taken"
@@ -224,7 +224,7 @@ def personalizer(
         chosen = settings(actions, policy=policy, **rules)
     chosen["on_duplicate"] = "add" if add else "refuse"
     with Agent(context.obj, training="inline", **chosen) as agent:
-        learnt = sum(agent.learn_from(PersonalizerLog(log)) for log in found)
+        learnt = sum(agent.learn_from(PersonalizerLog(log)) for log in histories)
         agent.save()
     print(f"{learnt:,} decisions learnt, {len(actions):,} actions; agent in {context.obj}")
 
@@ -266,10 +266,10 @@ def _tell_progress(agent: Agent, done: Event) -> None:
 def check(agent: Agent, json: bool = JSON) -> None:
     """Verify the ledger: read every record and replay it from the start. Exit code 1 if anything
     differs."""
-    found = agent.check()
+    result = agent.check()
     if json:
-        print_json(asdict(found))
+        print_json(asdict(result))
     else:
-        print(found)
-    if not found.sound:
+        print(result)
+    if not result.sound:
         raise Exit(1)

@@ -80,14 +80,14 @@ def read_agents(file: Path) -> dict[str, NewAgent]:
         raise InputError(f"{file} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: {error}") from None
-    found = {}
+    agents = {}
     for name, table in tables.items():
         try:
             fields = table if isinstance(table, dict) else {}
-            found[name] = msgspec.convert({**fields, "name": name}, NewAgent)
+            agents[name] = msgspec.convert({**fields, "name": name}, NewAgent)
         except msgspec.ValidationError as error:
             raise InputError(f"{file}: agent '{name}': {error}") from None
-    return found
+    return agents
 
 
 def planned(target: _Directory | _Service, body: NewAgent) -> list[PlannedChange]:

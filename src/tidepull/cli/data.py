@@ -115,7 +115,7 @@ def show_value_of_time(json: bool = JSON) -> None:
     from tidepull.problems.streams import STREAMS
     from tidepull.problems.tables import TableWorld, value_of_time
 
-    found = {}
+    streams = {}
     for name in STREAMS:
         try:
             world = build_problem(("stream", {"name": name}), seed=0)
@@ -123,9 +123,9 @@ def show_value_of_time(json: bool = JSON) -> None:
             say(f"left out: {error}")
             continue
         if isinstance(world, TableWorld):
-            found[name] = world.n_arms, value_of_time(world.table)
+            streams[name] = world.n_arms, value_of_time(world.table)
     if json:
-        print_json([{"stream": name, "arms": k, **asdict(v)} for name, (k, v) in found.items()])
+        print_json([{"stream": name, "arms": k, **asdict(v)} for name, (k, v) in streams.items()])
         return
     columns = ("stream", "arms", "rounds", "random", "best fixed arm", "best table", "oracle")
     rows = tuple(
@@ -135,7 +135,7 @@ def show_value_of_time(json: bool = JSON) -> None:
             number(v.rounds, 0),
             *(number(x, 3) for x in (v.random, v.fixed, v.table, v.oracle)),
         )
-        for name, (k, v) in found.items()
+        for name, (k, v) in streams.items()
     )
     show_table(Table("value-of-time", "Mean reward a round, in hindsight", columns, rows))
 

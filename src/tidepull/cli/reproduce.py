@@ -132,14 +132,14 @@ def reproduce(
             return
     if known:
         place = f"--known {known}" + (f" --out {out}" if out else "")
-        _report_kept(known, directory, place, json=json)
+        _report_archive(known, directory, place, json=json)
     else:
         _report(directory, json=json)
     if not complete:
         raise Exit(1)
 
 
-def _kept(known: Path, directory: Path) -> Path:
+def _archive_folder(known: Path, directory: Path) -> Path:
     """The known trials and those of the store, as CSV."""
     folder = directory / KEPT
     shutil.copytree(known, folder, dirs_exist_ok=True)
@@ -148,9 +148,9 @@ def _kept(known: Path, directory: Path) -> Path:
     return folder
 
 
-def _report_kept(known: Path, directory: Path, options: str, *, json: bool) -> None:
+def _report_archive(known: Path, directory: Path, options: str, *, json: bool) -> None:
     """The page of results and the details as Markdown, from CSV."""
-    folder = _kept(known, directory)
+    folder = _archive_folder(known, directory)
     results = paper_results(archived_frame(folder), read_curves(folder))
     _write_pages(results, directory, options)
     if json:
@@ -228,7 +228,7 @@ def _play(
     """Sweep one suite after the other; what a search in this store has chosen stands instead of
     what comes along."""
     known = settings["known"]
-    source = _kept(known[0], directory) if known else directory
+    source = _archive_folder(known[0], directory) if known else directory
     own = {
         name: _chosen(name.removesuffix(SELECTED), source, directory, trials)
         for name in names

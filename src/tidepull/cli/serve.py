@@ -27,10 +27,10 @@ _TOKENS = Option(
 )
 
 
-def _option(default: Any, name: str, **given: Any) -> Any:
+def _option(default: Any, name: str, **others: Any) -> Any:
     """An option that an environment variable can give too: `--db` is `TIDEPULL_DB`."""
     variable = "TIDEPULL_" + name.removeprefix("--").replace("-", "_").upper()
-    return Option(default, name, envvar=variable, **given)
+    return Option(default, name, envvar=variable, **others)
 
 
 def serve(
@@ -218,9 +218,9 @@ def new(
     """Create a token, which is printed once; the file stores only its hash."""
     from tidepull.service.auth import Scope, new_token, write_tokens
 
-    for given in scope:
-        if given not in set(Scope):
-            raise InputError(f"--scope must be read, decide or admin, got {given!r}")
+    for name in scope:
+        if name not in set(Scope):
+            raise InputError(f"--scope must be read, decide or admin, got {name!r}")
     if not all(agent):
         raise InputError("--agent must be the name of an agent, or '*' for all; got ''")
     known = _read(tokens) if tokens.exists() else {}

@@ -88,46 +88,50 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
     grid that `before` has searched by halving comes in when all of it was played, and is kept as
     unfinished until then.
     """
-    made = Archive(hardware=tuple(dict.fromkeys((*before.hardware, hardware))))
+    archive = Archive(hardware=tuple(dict.fromkeys((*before.hardware, hardware))))
     results = {row.hash: row for rows in before.rows.values() for row in rows}
     known = {row.hash: row for rows in before.unfinished.values() for row in rows} | results
-    found = {(row.suite, row.hash, row.name, row.setting): row for row in loaded.rows}
+    stored = {(row.suite, row.hash, row.name, row.setting): row for row in loaded.rows}
     everything = {*known, *(row.hash for row in loaded.rows)}
     for suite in before.rows:
         if suite not in {plan.suite for plan in plans}:
-            made.rows[suite], made.texts[suite] = before.rows[suite], before.texts[suite]
-            made.lost[suite] = before.lost.get(suite, {})
-            made.unfinished[suite] = before.unfinished.get(suite, [])
+            archive.rows[suite], archive.texts[suite] = before.rows[suite], before.texts[suite]
+            archive.lost[suite] = before.lost.get(suite, {})
+            archive.unfinished[suite] = before.unfinished.get(suite, [])
     every = (*plans, *_plans(before))
     for plan in plans:
         rows: list[Row] = []
         rest: list[Row] = []
         lost = {}
         asked = asked_trials(plan, every, everything)
-        told = {trial.id for trial in asked}
+        asked_ids = {trial.id for trial in asked}
         for trial in plan.trials:
-            row = found.get((plan.suite, trial.hash, trial.name, trial.setting))
+            row = stored.get((plan.suite, trial.hash, trial.name, trial.setting))
             if row is None and trial.hash in known:
                 names: Any = {name: getattr(trial, name) for name in _NAMES}
                 row = replace(known[trial.hash], suite=plan.suite, **names)
-            if row is None and trial.id in told:
+            if row is None and trial.id in asked_ids:
                 lost[trial, trial.hash] = loaded.failed.get(trial.id, MISSING)
-            elif row is not None and (trial.id in told or trial.hash not in results):
-                there = rows if trial.id in told else rest
+            elif row is not None and (trial.id in asked_ids or trial.hash not in results):
+                there = rows if trial.id in asked_ids else rest
                 there.append(replace(row, machine="", diagnostics={}))
         if before.texts.get(plan.suite) == plan.text:
-            rows += [row for row in before.rows[plan.suite] if _planned(row).id not in told]
+            rows += [row for row in before.rows[plan.suite] if _planned(row).id not in asked_ids]
             planned = {trial.id for trial in plan.trials}
             earlier = before.unfinished.get(plan.suite, [])
             rest += [row for row in earlier if _planned(row).id not in planned]
             lost |= {
                 (trial, hash): why
                 for (trial, hash), why in before.lost[plan.suite].items()
-                if trial.id not in told
+                if trial.id not in asked_ids
             }
-        made.rows[plan.suite], made.lost[plan.suite], made.texts[plan.suite] = rows, lost, plan.text
-        made.unfinished[plan.suite] = rest
-    return made
+        archive.rows[plan.suite], archive.lost[plan.suite], archive.texts[plan.suite] = (
+            rows,
+            lost,
+            plan.text,
+        )
+        archive.unfinished[plan.suite] = rest
+    return archive
 
 
 def _plans(archive: Archive) -> Iterator[Plan]:
@@ -165,24 +169,24 @@ def read_archive(folder: Path) -> Archive:
         return Archive()
     with explained("read", folder):
         shared = _shared(folder)
-        made = Archive(hardware=tuple(shared["hardware"]))
-        for suite, said in shared["suites"].items():
-            made.texts[suite] = said["text"]
+        archive = Archive(hardware=tuple(shared["hardware"]))
+        for suite, entry in shared["suites"].items():
+            archive.texts[suite] = entry["text"]
             with (folder / f"{suite}.csv").open(newline="", encoding="utf-8") as text:
                 lines = list(csv.DictReader(text))
-            if len(lines) != said["lines"]:
+            if len(lines) != entry["lines"]:
                 raise WrongStoreError(
                     f"{folder / suite}.csv was edited or cut off: it has {len(lines)} trials, not "
-                    f"{said['lines']}"
+                    f"{entry['lines']}"
                 )
             with _sound(folder / f"{suite}.csv"):
-                made.rows[suite], made.unfinished[suite] = (
+                archive.rows[suite], archive.unfinished[suite] = (
                     [_row(suite, line, shared) for line in lines if line["fault"] == fault]
                     for fault in ("", UNFINISHED)
                 )
                 faults = (line for line in lines if line["fault"] not in ("", UNFINISHED))
-                made.lost[suite] = dict(map(_lost, faults))
-    return made
+                archive.lost[suite] = dict(map(_lost, faults))
+    return archive
 
 
 @contextmanager
@@ -197,8 +201,10 @@ def _shared(folder: Path) -> dict[str, Any]:
     path, parts = folder / SHARED, ("hardware", "suites", "worlds", "learners", "origins")
     with _sound(path):
         shared = json.loads(path.read_text(encoding="utf-8"))
-        if (found := shared["format"]) != FORMAT:
-            raise WrongStoreError(f"{path} has format {found}; this version reads format {FORMAT}")
+        if (version := shared["format"]) != FORMAT:
+            raise WrongStoreError(
+                f"{path} has format {version}; this version reads format {FORMAT}"
+            )
         return {name: shared[name] for name in parts}
 
 
@@ -353,12 +359,12 @@ def known_rewards(paths: Iterable[Path]) -> dict[str, float]:
 
     Lines without a reward (trials that a suite asked for and that were not played) are left out.
     """
-    found: dict[str, float] = {}
+    rewards: dict[str, float] = {}
     for path in paths:
         files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
         for file in files:
-            found.update(_rewards(file, required=not path.is_dir()))
-    return found
+            rewards.update(_rewards(file, required=not path.is_dir()))
+    return rewards
 
 
 def _rewards(file: Path, *, required: bool) -> dict[str, float]:
@@ -372,9 +378,9 @@ def _rewards(file: Path, *, required: bool) -> dict[str, float]:
                     "them"
                 )
             return {}
-        found = {line["hash"]: line["reward"] for line in reader if line["reward"]}
+        texts = {line["hash"]: line["reward"] for line in reader if line["reward"]}
     try:
-        rewards = {hash: float(reward) for hash, reward in found.items()}
+        rewards = {hash: float(reward) for hash, reward in texts.items()}
     except (TypeError, ValueError) as error:
         raise InputError(f"{file}: a reward is no number ({error})") from None
     if wrong := [hash for hash, reward in rewards.items() if not math.isfinite(reward)]:

@@ -228,11 +228,11 @@ def searched_suite(plan: str) -> str:
 
 def rung_number(plan: str) -> int:
     """The number of the rung, from 1; 0 for a plan that is no rung's."""
-    return int(found[1]) if (found := _RUNG.search(plan)) else 0
+    return int(match[1]) if (match := _RUNG.search(plan)) else 0
 
 
 def is_last_rung(plan: str) -> bool:
     """Whether a plan is that of a search's last rung: full length, all the seeds that the rule
     gives it."""
-    found = _RUNG.search(plan)
-    return found is not None and found[1] == found[2]
+    match = _RUNG.search(plan)
+    return match is not None and match[1] == match[2]

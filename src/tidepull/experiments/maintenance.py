@@ -106,7 +106,7 @@ def merge(into: Store, others: Iterable[Store]) -> MergeResult:
 def differences(a: Store, b: Store) -> list[str]:
     """In what two stores differ apart from times and machines; empty when they hold the same
     results."""
-    found = [
+    sentences = [
         f"{hash}: only in {store.directory}"
         for store, other in ((a, b), (b, a))
         for hash in sorted(store.hashes() - other.hashes())
@@ -114,18 +114,18 @@ def differences(a: Store, b: Store) -> list[str]:
     for hash in sorted(a.hashes() & b.hashes()):
         faults = [f"{store.directory}: {fault}" for store in (a, b) if (fault := store.fault(hash))]
         if faults:
-            found.append(f"{hash}: {'; '.join(faults)}")
+            sentences.append(f"{hash}: {'; '.join(faults)}")
         elif a.data_path(hash).read_bytes() != b.data_path(hash).read_bytes():
-            found.append(f"{hash}: the rounds differ")
+            sentences.append(f"{hash}: the rounds differ")
         elif _lasting(a.manifest(hash)) != _lasting(b.manifest(hash)):
-            found.append(f"{hash}: the manifests differ")
+            sentences.append(f"{hash}: the manifests differ")
     for what, ours, theirs in (
         ("failed trials", *([_lasting(record) for record in store.failures()] for store in (a, b))),
         ("plans", rows.read_plans(a), rows.read_plans(b)),
     ):
         if ours != theirs:
-            found.append(f"the {what} differ")
-    return found
+            sentences.append(f"the {what} differ")
+    return sentences
 
 
 def _lasting(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,8 +169,8 @@ def _join_plans(source: Store, target: Store) -> list[str]:
         first = own.get(plan.suite, plan)
         trials: dict[str, rows.Planned] = {}
         for trial in (*first.trials, *plan.trials):
-            kept = trials.setdefault(trial.id, trial)
-            renamed += [trial.id] if kept.hash != trial.hash else []
+            first_trial = trials.setdefault(trial.id, trial)
+            renamed += [trial.id] if first_trial.hash != trial.hash else []
         rows.write_plan(
             target, rows.Plan(plan.suite, first.text, tuple(trials.values()), first.modules)
         )

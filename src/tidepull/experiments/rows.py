@@ -181,13 +181,13 @@ def read_plans(store: Store) -> list[Plan]:
 
 def unreadable_plans(store: Store) -> list[Path]:
     """Plans that were cut off or edited."""
-    found = []
+    damaged = []
     for path in sorted((store.directory / "plans").glob("*.parquet")):
         try:
             _read(read_whole(path) or b"", str(path))
         except StoreError:
-            found.append(path)
-    return found
+            damaged.append(path)
+    return damaged
 
 
 def _read(data: bytes, path: str) -> Plan:
@@ -280,17 +280,19 @@ def load_rows(store: Store, suite: str | None = None) -> Rows:
                 f"the store {store.directory} has no suite '{suite}'; it has: {known}"
             )
     census = Census()
-    found = {hash: json.loads(text) for hash, _, text in entries(store, census)}
+    manifests = {hash: json.loads(text) for hash, _, text in entries(store, census)}
     errors = {
         record["hash"]: str(record["error"]).strip().splitlines()[-1] for record in store.failures()
     }
-    asked = [(plan, trial) for plan in plans for trial in asked_trials(plan, every, found)]
+    asked = [(plan, trial) for plan in plans for trial in asked_trials(plan, every, manifests)]
     rows = [
-        _row(plan.suite, trial, found[trial.hash]) for plan, trial in asked if trial.hash in found
+        _row(plan.suite, trial, manifests[trial.hash])
+        for plan, trial in asked
+        if trial.hash in manifests
     ]
     if suite is None:
-        rows.extend(_unplanned(found, plans))
-    lost = [trial for _, trial in asked if trial.hash not in found]
+        rows.extend(_unplanned(manifests, plans))
+    lost = [trial for _, trial in asked if trial.hash not in manifests]
     return Rows(
         rows=tuple(rows),
         missing=tuple(t.id for t in lost if t.hash not in census.damaged and t.hash not in errors),
@@ -302,7 +304,7 @@ def load_rows(store: Store, suite: str | None = None) -> Rows:
     )
 
 
-def asked_trials(plan: Plan, every: Sequence[Plan], found: Container[str]) -> list[Planned]:
+def asked_trials(plan: Plan, every: Sequence[Plan], stored: Container[str]) -> list[Planned]:
     """A plan's trials. Of a grid that was searched by halving and not played in full, they are the
     rungs' alone: what is not there was left out by design."""
     rungs = {
@@ -311,13 +313,13 @@ def asked_trials(plan: Plan, every: Sequence[Plan], found: Container[str]) -> li
         if other.suite != plan.suite and searched_suite(other.suite) == plan.suite
         for trial in other.trials
     }
-    lacking = {(t.problem, t.delay, t.name) for t in plan.trials if t.hash not in found}
+    lacking = {(t.problem, t.delay, t.name) for t in plan.trials if t.hash not in stored}
     return [t for t in plan.trials if (t.problem, t.delay, t.name) not in rungs & lacking]
 
 
-def _unplanned(found: Mapping[str, Any], plans: list[Plan]) -> Iterator[Row]:
+def _unplanned(manifests: Mapping[str, Any], plans: list[Plan]) -> Iterator[Row]:
     planned = {trial.hash for plan in plans for trial in plan.trials}
-    for hash, manifest in found.items():
+    for hash, manifest in manifests.items():
         if hash not in planned:
             spec = manifest["spec"]
             names = {name: manifest["labels"][name] for name in ("problem", "name", "setting")}

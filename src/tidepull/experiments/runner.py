@@ -164,12 +164,12 @@ def start(suite: Suite, store: Store, work: Work) -> Progress:
 
 def estimator(store: Store, work: Work) -> Estimator:
     """What the store's trials say about the time that the work will take."""
-    made = Estimator()
-    made.expect(work.todo)
+    times = Estimator()
+    times.expect(work.todo)
     for _, _, text in entries(store, Census()):
         manifest = json.loads(text)
-        made.measured(kind_of_stored(manifest["spec"]), manifest["seconds"])
-    return made
+        times.measured(kind_of_stored(manifest["spec"]), manifest["seconds"])
+    return times
 
 
 def sweep(

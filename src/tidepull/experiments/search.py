@@ -122,15 +122,15 @@ class Halving:
 
     def standings(self, rewards: Rewards) -> list[RungMeans]:
         """Means of every rung that is complete, wherever there is a choice."""
-        found = []
+        standings = []
         for number in range(len(self.rule.rungs)):
             for field in self._fields:
                 entrants = self._entrants(field, number, rewards)
                 means = None if entrants is None else self._means(field, number, entrants, rewards)
                 for world, by_setting in (means or {}).items():
                     if len(field.settings[world]) > 1:
-                        found.append(RungMeans(world, field.name, number, by_setting))
-        return found
+                        standings.append(RungMeans(world, field.name, number, by_setting))
+        return standings
 
     def survivors(self, count: int, number: int) -> int:
         """How many of so many settings are let onto a rung for what they score on their problem."""
@@ -187,9 +187,9 @@ class Halving:
                 hashes = self._hashes(world, field.name, text, number)
                 if any(hash not in rewards for hash in hashes):
                     return None
-                found = [reward for hash in hashes if (reward := rewards[hash]) is not None]
-                if len(found) == len(hashes):
-                    means[world][text] = float(np.mean(found))
+                paid = [reward for hash in hashes if (reward := rewards[hash]) is not None]
+                if len(paid) == len(hashes):
+                    means[world][text] = float(np.mean(paid))
         return means
 
     def _baseline(self, field: _Field, number: int, rewards: Rewards) -> Means | None:
@@ -199,10 +199,10 @@ class Halving:
         for world in field.settings:
             if (world, BASELINE, "", self._seeds[0]) in self._specs:
                 hashes = self._hashes(world, BASELINE, "", number)
-                found = [reward for hash in hashes if (reward := rewards.get(hash)) is not None]
-                if len(found) < len(hashes):
+                paid = [reward for hash in hashes if (reward := rewards.get(hash)) is not None]
+                if len(paid) < len(hashes):
                     return None
-                means[world] = float(np.mean(found))
+                means[world] = float(np.mean(paid))
         return means
 
     def _check_baseline(self, suite: str) -> None:
@@ -271,14 +271,14 @@ def agreements(standings: Sequence[RungMeans]) -> list[Agreement]:
     tree: dict[tuple[str, str], dict[int, Mapping[str, float]]] = {}
     for one in standings:
         tree.setdefault((one.problem, one.name), {})[one.rung] = one.means
-    found = []
+    pairs = []
     for (problem, name), rungs in tree.items():
         for first in sorted(rungs):
             for second in sorted(rung for rung in rungs if rung > first):
                 count, correlation = rank_correlation(rungs[first], rungs[second])
                 if correlation is not None:
-                    found.append(Agreement(problem, name, first, second, count, correlation))
-    return found
+                    pairs.append(Agreement(problem, name, first, second, count, correlation))
+    return pairs
 
 
 def rank_correlation(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[int, float | None]:

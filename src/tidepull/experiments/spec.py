@@ -284,14 +284,14 @@ def lacking(specs: Iterable[TrialSpec]) -> dict[str, list[TrialSpec]]:
     """The trials that cannot run here, by the sentence that says what is missing and how to get
     it."""
     worlds: dict[tuple[object, ...], str] = {}
-    found: dict[str, list[TrialSpec]] = {}
+    by_reason: dict[str, list[TrialSpec]] = {}
     for spec in specs:
         world = (spec.problem, canonical(spec.problem_parameters), spec.modules)
         if world not in worlds:
             worlds[world] = _missing(spec)
         if reason := worlds[world] or _absent(spec):
-            found.setdefault(reason, []).append(spec)
-    return found
+            by_reason.setdefault(reason, []).append(spec)
+    return by_reason
 
 
 def _absent(spec: TrialSpec) -> str:

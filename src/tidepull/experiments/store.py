@@ -180,14 +180,14 @@ def now() -> str:
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Of tidepull and of everything whose version could change a number."""
-    found = {"tidepull": tidepull.__version__, "python": platform.python_version()}
-    found["cpu"] = platform.machine()
+    numbers = {"tidepull": tidepull.__version__, "python": platform.python_version()}
+    numbers["cpu"] = platform.machine()
     for package in ("numpy", "scipy", "numba", "pyarrow"):
         try:
-            found[package] = version(package)
+            numbers[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "absent"
-    return found
+            numbers[package] = "absent"
+    return numbers
 
 
 def _plain(value: Any) -> Any:

@@ -237,7 +237,7 @@ class _Expansion:
         self._table = table
         self._where = where
         self._modules = modules
-        self._told: dict[tuple[str, int, str, str], grid.GridPoint] = {}
+        self._filled_in: dict[tuple[str, int, str, str], grid.GridPoint] = {}
 
     def specs(self) -> Iterator[TrialSpec]:
         self._check_size()
@@ -333,10 +333,10 @@ class _Expansion:
         seed: int,
     ) -> grid.GridPoint:
         key = (problem.shown_name, seed, policy.name, setting.text)
-        if key not in self._told:
+        if key not in self._filled_in:
             with _at(f"{self._where}: {policy.name} on {problem.shown_name}"):
                 try:
-                    self._told[key] = grid.from_problem(
+                    self._filled_in[key] = grid.from_problem(
                         policies.entry(policy.id or policy.name),
                         setting,
                         (problem.id, problem.parameters),
@@ -345,7 +345,7 @@ class _Expansion:
                     )
                 except DataError:  # its trials cannot run here, and say what is missing
                     return setting
-        return self._told[key]
+        return self._filled_in[key]
 
 
 def _plays(policy: PolicyTable, problem: ProblemTable) -> bool:
@@ -409,9 +409,9 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 
 def _filled(table: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in table.items() if value not in (None, "", [], {})}
-    if "parameters" in kept:
-        kept["parameters"] = {
-            key: value for key, value in kept["parameters"].items() if value is not None
+    filled = {key: value for key, value in table.items() if value not in (None, "", [], {})}
+    if "parameters" in filled:
+        filled["parameters"] = {
+            key: value for key, value in filled["parameters"].items() if value is not None
         }
-    return kept
+    return filled

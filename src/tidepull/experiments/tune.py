@@ -243,14 +243,14 @@ def _bracket(study: Any, space: SearchTask, run: Run, outcome: Outcome, seconds:
             scored.append((reward, trial, parameters))
         scored.sort(key=lambda entry: -entry[0])
         last = rung + 1 == len(space.rungs) or outcome.seconds >= seconds
-        kept = 0 if last else max(1, len(scored) // REDUCTION)
-        for reward, trial, parameters in scored[kept:]:
+        n_promoted = 0 if last else max(1, len(scored) // REDUCTION)
+        for reward, trial, parameters in scored[n_promoted:]:
             outcome.judged.append(Evaluation(parameters, horizon, reward))
             if horizon == space.horizon:
                 study.tell(trial, reward)
             else:
                 study.tell(trial, state=require_optuna().trial.TrialState.PRUNED)
-        alive = [(trial, parameters) for _, trial, parameters in scored[:kept]]
+        alive = [(trial, parameters) for _, trial, parameters in scored[:n_promoted]]
         if not alive:
             return
 

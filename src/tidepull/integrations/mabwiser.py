@@ -163,8 +163,8 @@ class TidepullMAB:
         dict or list of dict
             Shares by arm, or a list of dictionaries for several contexts.
         """
-        said = [self._shares(observation) for observation in _table(contexts)]
-        return said if len(said) > 1 else said[0]
+        shares = [self._shares(observation) for observation in _table(contexts)]
+        return shares if len(shares) > 1 else shares[0]
 
     def _shares(self, observation: FloatArray | None) -> dict[Any, float]:
         shown: list[FloatArray] = []
@@ -190,12 +190,12 @@ class TidepullMAB:
     def _round(self, arm: int, observation: FloatArray | None) -> int | None:
         """The oldest round that was predicted so and waits for its reward."""
         wanted = (arm, _key(observation))
-        found = next(
+        oldest = next(
             (number for number, predicted in self._open.items() if predicted == wanted), None
         )
-        if found is not None:
-            del self._open[found]
-        return found
+        if oldest is not None:
+            del self._open[oldest]
+        return oldest
 
     def _policy(self, observation: FloatArray | None) -> Guarded:
         if self._learner is None:

@@ -107,12 +107,12 @@ class Backtest:
 
     @property
     def _sentences(self) -> list[str]:
-        said = [
+        warnings = [
             f"{policy}: {sentence}"
             for policy, sentences in self.warnings.items()
             for sentence in sentences
         ]
-        return [*self.left_out, *said]
+        return [*self.left_out, *warnings]
 
     def _repr_html_(self) -> str:
         whole = [row for row in self.rows() if not row["by"]]

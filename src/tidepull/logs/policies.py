@@ -184,7 +184,7 @@ def terms_of(
     weight, chosen, policy = (np.empty(len(log)) for _ in range(3))
     shown = np.bincount(log.arm, minlength=log.n_arms) > 0
     uncovered = 0.0
-    asked, kept = _Demand(log.n_arms, model), _Demand(log.n_arms, model)
+    asked, rest = _Demand(log.n_arms, model), _Demand(log.n_arms, model)
     for rows, x in model.features.chunks():
         shares = _check_shares(target.shares(log, rows), rows, log, target.name)
         expected = model.rewards(rows, x)
@@ -199,9 +199,9 @@ def terms_of(
         light = np.where(weight[rows] <= clip, weight[rows], 0.0)
         left = shares.copy()
         left[each, arm] -= light
-        kept.add(left, full)
+        rest.add(left, full)
     pull, switch_pull = (
-        model.pull(log, one.own / len(log), one.all / len(log)) for one in (asked, kept)
+        model.pull(log, one.own / len(log), one.all / len(log)) for one in (asked, rest)
     )
     return PolicyTerms(
         weight, log.reward, chosen, policy, pull, switch_pull, clip

@@ -180,22 +180,29 @@ class Specialist(Stateful):
     def learn(self, event: Event) -> None:
         """The value that held in that round learns the reward."""
         number = self._round - 1 if event.decided is None else event.decided
-        told = self._open.pop(number, None) or steady(event.context, self._n_arms)
-        value, x = self._at(int(told.groups[event.arm]), told), told.vectors[event.arm]
-        if told.noise is None:
+        structure = self._open.pop(number, None) or steady(event.context, self._n_arms)
+        value, x = (
+            self._at(int(structure.groups[event.arm]), structure),
+            structure.vectors[event.arm],
+        )
+        if structure.noise is None:
             value.wins, value.losses = value.wins + event.reward, value.losses + 1 - event.reward
-        said = float(x @ value.mean)
-        noise = max(0.05, said * (1 - said)) if told.noise is None else told.noise**2
+        prediction = float(x @ value.mean)
+        noise = (
+            max(0.05, prediction * (1 - prediction))
+            if structure.noise is None
+            else structure.noise**2
+        )
         seen = value.spread @ x
-        if (event.reward - said) ** 2 > _ABSURD**2 * (float(x @ seen) + noise):
+        if (event.reward - prediction) ** 2 > _ABSURD**2 * (float(x @ seen) + noise):
             return
         gain = seen / (x @ seen + noise + 1e-12)
-        value.mean = value.mean + gain * (event.reward - said)
+        value.mean = value.mean + gain * (event.reward - prediction)
         value.spread = value.spread - np.outer(gain, seen)
 
-    def _draw(self, group: int, told: Structure) -> FloatArray:
-        value = self._at(group, told)
-        if told.noise is None and told.step == 0 and len(value.mean) == 1:
+    def _draw(self, group: int, structure: Structure) -> FloatArray:
+        value = self._at(group, structure)
+        if structure.noise is None and structure.step == 0 and len(value.mean) == 1:
             return self._rng.beta(1 + value.wins, 1 + value.losses, size=1)
         size = len(value.mean)
         if size == 1:
@@ -209,14 +216,14 @@ class Specialist(Stateful):
             ) from None
         return np.asarray(value.mean + lower @ self._rng.standard_normal(size))
 
-    def _at(self, group: int, told: Structure) -> _Value:
+    def _at(self, group: int, structure: Structure) -> _Value:
         """What is believed now; a value that walks is less well known with every round."""
         value = self._values.get(group)
         if value is None:
-            value = _Value(np.array(told.mean), np.diag(np.square(told.std)), self._round)
+            value = _Value(np.array(structure.mean), np.diag(np.square(structure.std)), self._round)
             self._values[group] = value
-        if told.step:
-            value.spread = value.spread + (self._round - value.round) * told.step**2 * np.eye(
+        if structure.step:
+            value.spread = value.spread + (self._round - value.round) * structure.step**2 * np.eye(
                 len(value.mean)
             )
         value.round = self._round
@@ -229,7 +236,7 @@ class Specialist(Stateful):
             | {"counts": [v.wins, v.losses]}
             for group, v in self._values.items()
         }
-        pending = {str(number): asdict(told) for number, told in self._open.items()}
+        pending = {str(number): asdict(structure) for number, structure in self._open.items()}
         return super().snapshot() | {"values": values, "open": pending}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -240,7 +247,8 @@ class Specialist(Stateful):
             for group, v in read(snapshot, "values").items()
         }
         self._open = {
-            int(number): Structure(**told) for number, told in read(snapshot, "open").items()
+            int(number): Structure(**structure)
+            for number, structure in read(snapshot, "open").items()
         }
 
 

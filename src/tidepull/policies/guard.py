@@ -135,10 +135,10 @@ class Seal:
                 f"the snapshot's '{difference}' does not fit {self.id}; use an older one"
             )
 
-    def _require(self, name: str, found: Any, expected: Any, advice: str) -> None:
-        if snapshots.difference(found, expected) is not None:
+    def _require(self, name: str, value: Any, expected: Any, advice: str) -> None:
+        if snapshots.difference(value, expected) is not None:
             raise SnapshotError(
-                f"the snapshot has the {name} {shown(found)}, this policy has {expected!r}; "
+                f"the snapshot has the {name} {shown(value)}, this policy has {expected!r}; "
                 f"{advice}"
             )
 
@@ -151,12 +151,14 @@ class Seal:
         except ParameterError as error:
             raise SnapshotError(f"the snapshot was {error}") from None
 
-    def _compare(self, part: str, found: Any) -> None:
+    def _compare(self, part: str, values: Any) -> None:
         expected = self._marks[part]
-        if not isinstance(found, dict):
-            raise SnapshotError(f"the snapshot's '{part}' must be a dictionary, got {shown(found)}")
-        for name in (*expected, *found):
-            there, here = found.get(name, "nothing"), expected.get(name, "nothing")
+        if not isinstance(values, dict):
+            raise SnapshotError(
+                f"the snapshot's '{part}' must be a dictionary, got {shown(values)}"
+            )
+        for name in (*expected, *values):
+            there, here = values.get(name, "nothing"), expected.get(name, "nothing")
             if snapshots.difference(there, here) is not None:
                 raise SnapshotError(
                     f"the snapshot was taken with {name} = {shown(there)}, this policy has "
@@ -291,9 +293,9 @@ class Guarded:
             message = "%s has had work pending for %d events without a call of upkeep()"
             _LOG.warning(message, self._seal.id, PATIENCE)
 
-    def _choose_with(self, choose: Callable[..., int], context: Context, *told: Any) -> int:
+    def _choose_with(self, choose: Callable[..., int], context: Context, *truth: Any) -> int:
         """A round begins in which the policy is told more than the context."""
-        arm = choose(self._checks.context(context), *told)
+        arm = choose(self._checks.context(context), *truth)
         self._rounds.begin()
         return arm
 
@@ -316,7 +318,7 @@ class Guarded:
         value = getattr(self._inner, name)
         if not isinstance(value, MethodType):
             return value
-        return wraps(value)(lambda *given, **named: self._alone(lambda: value(*given, **named)))
+        return wraps(value)(lambda *args, **named: self._alone(lambda: value(*args, **named)))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}

@@ -166,8 +166,8 @@ class LinearThompson(Stateful):
         if self._inputs.shared:
             scores = np.array([rows @ self._models[0].sample(self._rng) for _ in range(draws)])
         else:
-            told = [model.predict(rows) for model in self._models]
-            means, variances = (np.concatenate(parts) for parts in zip(*told, strict=True))
+            predictions = [model.predict(rows) for model in self._models]
+            means, variances = (np.concatenate(parts) for parts in zip(*predictions, strict=True))
             noise = self._rng.standard_normal((draws, len(means)))
             scores = means + np.sqrt(variances) * noise
         return pick(best_shares(scores, context.available))

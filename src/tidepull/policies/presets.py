@@ -156,8 +156,8 @@ def _network(
     parameters: NeuralParameters, settings: PaperDefaults, streams: Streams
 ) -> dict[str, Any]:
     chosen = {"units": settings.units, "learning_rate": settings.learning_rate}
-    kept = {name: getattr(parameters, name) for name in ("l2", "init", "memory")}
-    return {**chosen, **kept, "rng": streams.generator("network")}
+    others = {name: getattr(parameters, name) for name in ("l2", "init", "memory")}
+    return {**chosen, **others, "rng": streams.generator("network")}
 
 
 def is_contextual(shape: ProblemShape) -> bool:
@@ -167,8 +167,8 @@ def is_contextual(shape: ProblemShape) -> bool:
 
 def effective(parameters: NeuralParameters, defaults: PaperDefaults) -> PaperDefaults:
     """The given parameters, the defaults where none was given."""
-    given = {f.name: getattr(parameters, f.name, None) for f in fields(defaults)}
-    return replace(defaults, **{name: value for name, value in given.items() if value is not None})
+    values = {f.name: getattr(parameters, f.name, None) for f in fields(defaults)}
+    return replace(defaults, **{name: value for name, value in values.items() if value is not None})
 
 
 def _compose(

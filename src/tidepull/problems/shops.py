@@ -130,13 +130,13 @@ def _revenue(time: FloatArray, streams: Streams) -> WorldTable:
     return WorldTable(rewards, chance * np.exp(log_size + 0.5), time, None, late)
 
 
-def _holidays(time: FloatArray, streams: Streams, *, told: bool) -> WorldTable:
+def _holidays(time: FloatArray, streams: Streams, *, shown: bool) -> WorldTable:
     rng = streams.generator("arms")
     peaks, shift = rng.uniform(0, 24, 4), rng.permutation([-0.25, -0.1, 0.1, 0.25])
     days = ((time - MONDAY) // DAY).astype(int)
     holiday = (streams.generator("holidays").random(days.max() + 1) < 0.15)[days].astype(float)
     chances = 0.4 + 0.12 * swing(hour_of(time), peaks, 24) + holiday[:, None] * shift
-    return bernoulli(time, chances, streams, observation=holiday[:, None] if told else None)
+    return bernoulli(time, chances, streams, observation=holiday[:, None] if shown else None)
 
 
 def _growth(time: FloatArray, streams: Streams) -> WorldTable:
@@ -192,8 +192,8 @@ SHOPS: dict[str, Shop] = {
     "banners": Shop(6000, 215, _banners),
     "clicks": Shop(50_000, 900, _clicks),
     "revenue": Shop(6000, 215, _revenue),
-    "holidays-told": Shop(6000, 107, lambda t, s: _holidays(t, s, told=True)),
-    "holidays-untold": Shop(6000, 107, lambda t, s: _holidays(t, s, told=False)),
+    "holidays-told": Shop(6000, 107, lambda t, s: _holidays(t, s, shown=True)),
+    "holidays-untold": Shop(6000, 107, lambda t, s: _holidays(t, s, shown=False)),
     "growth": Shop(8000, 143, _growth),
     "classes-evening": Shop(6000, 215, _classes),
     "fifty-arms": Shop(12_000, 430, _fifty),
@@ -246,9 +246,9 @@ class WearOut:
     def totals(self, horizon: int) -> FloatArray:
         """What each arm pays in all if it alone is shown: it wears as much as any other would."""
         times = np.array([self._now(t) for t in range(horizon)])
-        kept = np.exp(-np.diff(times) / _REST_SECONDS)
+        shares = np.exp(-np.diff(times) / _REST_SECONDS)
         tired, total = 0.0, 1.0
-        for share in kept:
+        for share in shares:
             tired = (tired + 1) * share
             total += 1 / (1 + _TIREDNESS * tired)
         return np.asarray(self._fresh * total)

@@ -91,9 +91,9 @@ def electricity_rewards(prices: FloatArray) -> FloatArray:
 def _prepared(path: Path) -> WorldTable:
     try:
         with np.load(path) as arrays:
-            found = {name: read_only(arrays[name]) for name in arrays.files}
+            columns = {name: read_only(arrays[name]) for name in arrays.files}
         return WorldTable(
-            found["rewards"], found["rewards"], found.get("time"), found.get("observation")
+            columns["rewards"], columns["rewards"], columns.get("time"), columns.get("observation")
         )
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise DataError(

@@ -144,11 +144,11 @@ def draw_bands(axes: Any, bands: Mapping[str, Band], most_points: int = 200) -> 
     """Lines with their bands, each in its policy's colour; more points than can be seen only make
     large files."""
     for name, band in bands.items():
-        kept = thinned_rounds(len(band.x), most_points) - 1
-        axes.plot(band.x[kept], band.mean[kept], label=name, **line_style(name))
+        points = thinned_rounds(len(band.x), most_points) - 1
+        axes.plot(band.x[points], band.mean[points], label=name, **line_style(name))
         if np.isfinite(band.low).all():
-            low, high = band.low[kept], band.high[kept]
-            axes.fill_between(band.x[kept], low, high, color=colour(name), alpha=0.18, lw=0)
+            low, high = band.low[points], band.high[points]
+            axes.fill_between(band.x[points], low, high, color=colour(name), alpha=0.18, lw=0)
     right = max((float(band.x[-1]) for band in bands.values()), default=1.0)
     axes.set_xlim(0, right)
     axes.set_ylim(0, _top(bands))
@@ -277,8 +277,8 @@ def sensitivity_grid(charts: Mapping[str, Sequence[Sensitivity]], *, paths: Sequ
     )
     if len(charts) == 1:
         figure.set_size_inches(8, 4.8)
-    for axes, (title, found) in zip(panels, charts.items(), strict=True):
-        for s in found:
+    for axes, (title, sensitivities) in zip(panels, charts.items(), strict=True):
+        for s in sensitivities:
             share, label = np.linspace(0, 100, len(s.means)), f"{s.name} ({len(s.means)})"
             marker = "." if len(s.means) <= 40 else ""
             axes.plot(share, s.means, marker=marker, label=label, **line_style(s.name))

@@ -174,40 +174,40 @@ def load_frame(stores: Sequence[Store]) -> Frame:
 def archived_frame(folder: Path) -> Frame:
     """What was kept of stores as CSV."""
     archive = read_archive(folder)
-    made = _frame([(None, archive.loaded())], archive.texts, str(folder))
-    return replace(made, hardware=archive.hardware)
+    frame = _frame([(None, archive.loaded())], archive.texts, str(folder))
+    return replace(frame, hardware=archive.hardware)
 
 
 def _frame(
     loaded: Sequence[tuple[Store | None, Rows]], texts: Mapping[str, str], where: str
 ) -> Frame:
     gaps = _gaps([part for _, part in loaded])
-    found = [(store, row) for store, part in loaded for row in part.rows]
-    planned = {row.hash for _, row in found if row.suite}
+    pairs = [(store, row) for store, part in loaded for row in part.rows]
+    planned = {row.hash for _, row in pairs if row.suite}
     rows: dict[tuple[str, ...], _Kept] = {}
-    for store, row in found:
+    for store, row in pairs:
         if row.suite or row.hash not in planned:
             rows.setdefault((row.suite, row.problem, row.name, row.setting, row.hash), (store, row))
     if not rows and not gaps:
         raise WrongStoreError(
             f"the store {where} holds no trials yet; `tidepull sweep` puts some there"
         )
-    kept = [row for _, row in rows.values()]
+    distinct = [row for _, row in rows.values()]
     return Frame(
         studies=tuple(sorted(_distinguished(list(_studies(rows.values()))), key=_rank)),
         gaps=gaps,
         suites=texts,
-        versions=tuple(_distinct(row.versions for row in kept)),
-        machines=tuple(sorted({row.machine for row in kept} - {""})),
-        trials=len({row.hash for row in kept}),
-        cpu_seconds=sum({row.hash: row.cpu_seconds for row in kept}.values()),
+        versions=tuple(_distinct(row.versions for row in distinct)),
+        machines=tuple(sorted({row.machine for row in distinct} - {""})),
+        trials=len({row.hash for row in distinct}),
+        cpu_seconds=sum({row.hash: row.cpu_seconds for row in distinct}.values()),
     )
 
 
 def _gaps(parts: Sequence[Rows]) -> Gaps:
     """What none of the stores has."""
-    found = {row.hash for part in parts for row in part.rows}
-    lost = {id for part in parts for id, hash in part.lost if hash not in found}
+    stored = {row.hash for part in parts for row in part.rows}
+    lost = {id for part in parts for id, hash in part.lost if hash not in stored}
     failed = {id: why for part in parts for id, why in part.failed.items() if id in lost}
     damaged = {
         id: why for part in parts for id, why in part.damaged.items() if id in lost - set(failed)

@@ -81,7 +81,7 @@ def _parts(frame: Frame, line: Tideline, command: str) -> Iterator[str]:
         seen |= {one.policy for one in board.standings}
     yield f"## Policies\n\n{to_markdown(players_table(frame, line)).strip()}"
     yield "## Where it was played\n\n" + "\n".join(
-        f"- {said}" for said in provenance(frame, names=False)
+        f"- {sentence}" for sentence in provenance(frame, names=False)
     )
 
 

@@ -32,82 +32,86 @@ _INK = "#123456"
 _SHOWN = 8
 
 
-def shown_arms(found: Diagnosis) -> list[int]:
+def shown_arms(diagnosis: Diagnosis) -> list[int]:
     """The arms that have lines of their own in pictures, the most played first; arms with too few
     decisions to speak of have none, unless all are such."""
-    counts = np.array([arm.decisions for arm in found.overview.arms])
+    counts = np.array([arm.decisions for arm in diagnosis.overview.arms])
     least = FEW_PLAYS if (counts >= FEW_PLAYS).any() else 1
     return [int(a) for a in np.argsort(-counts, kind="stable")[:_SHOWN] if counts[a] >= least]
 
 
-def shares(found: Diagnosis) -> str:
+def shares(diagnosis: Diagnosis) -> str:
     """Each arm's share of the decisions, and how many there are, over time."""
-    table, arms = found.overview.over_time, shown_arms(found)
+    table, arms = diagnosis.overview.over_time, shown_arms(diagnosis)
     total = table.decisions.sum(axis=1)
     figure, (top, bottom) = _figure(2, height=3.6, ratios=(3, 1))
-    x = _moments(found, table.starts)
+    x = _moments(diagnosis, table.starts)
     parts = [table.decisions[:, a] / np.maximum(total, 1) for a in arms]
-    labels = [found.log.arms[a] for a in arms]
-    if len(arms) < found.log.n_arms:
+    labels = [diagnosis.log.arms[a] for a in arms]
+    if len(arms) < diagnosis.log.n_arms:
         parts.append(1 - np.sum(parts, axis=0))
-        labels.append(f"{found.log.n_arms - len(arms)} others")
+        labels.append(f"{diagnosis.log.n_arms - len(arms)} others")
     colours = [*COLOURS[: len(arms)], "#c9c9c9"][: len(parts)]
     top.stackplot(x, parts, labels=labels, colors=colours, alpha=0.9, step="post", lw=0)
     top.set(ylim=(0, 1), ylabel="share of decisions")
     bottom.fill_between(x, total, step="post", color=COLOURS[0], alpha=0.5, lw=0)
     bottom.set(ylabel="decisions", ylim=(0, None))
-    _over_time(found, top, bottom)
+    _over_time(diagnosis, top, bottom)
     _legend(figure, top)
     return _svg(figure, "shares")
 
 
-def rewards(found: Diagnosis) -> str:
+def rewards(diagnosis: Diagnosis) -> str:
     """Mean reward of each arm over time with its 95% interval."""
-    table = found.overview.over_time
+    table = diagnosis.overview.over_time
     figure, (axes,) = _figure(1, height=3.6)
-    x = _moments(found, table.starts)
-    for n, a in enumerate(shown_arms(found)):
+    x = _moments(diagnosis, table.starts)
+    for n, a in enumerate(shown_arms(diagnosis)):
         known = np.isfinite(table.mean[:, a])
-        axes.plot(x[known], table.mean[known, a], color=COLOURS[n], lw=1.7, label=found.log.arms[a])
+        axes.plot(
+            x[known], table.mean[known, a], color=COLOURS[n], lw=1.7, label=diagnosis.log.arms[a]
+        )
         axes.fill_between(
             x[known], table.low[known, a], table.high[known, a], color=COLOURS[n], alpha=0.15, lw=0
         )
-    if found.structure is not None:
-        for change in found.structure.changes:
+    if diagnosis.structure is not None:
+        for change in diagnosis.structure.changes:
             if change.chance >= 0.5:
-                axes.axvline(_moment(found, change.row), color=_INK, lw=1, ls=(0, (4, 3)))
-    axes.set(ylabel="mean reward", ylim=_span(table.mean[:, shown_arms(found)]))
-    _over_time(found, axes)
+                axes.axvline(_moment(diagnosis, change.row), color=_INK, lw=1, ls=(0, (4, 3)))
+    axes.set(ylabel="mean reward", ylim=_span(table.mean[:, shown_arms(diagnosis)]))
+    _over_time(diagnosis, axes)
     _legend(figure, axes)
     return _svg(figure, "rewards")
 
 
-def by_hour(found: Diagnosis) -> str:
+def by_hour(diagnosis: Diagnosis) -> str:
     """Mean reward of each arm by hour of the day with 95% bars."""
-    assert found.hours is not None
+    assert diagnosis.hours is not None
     figure, (axes,) = _figure(1, height=3.2)
-    arms = shown_arms(found)
+    arms = shown_arms(diagnosis)
     for n, a in enumerate(arms):
         x = np.arange(24) + (n - (len(arms) - 1) / 2) * 0.7 / len(arms)
-        mean = found.hours.arm_mean[:, a]
-        bars = [mean - found.hours.arm_low[:, a], found.hours.arm_high[:, a] - mean]
-        axes.errorbar(x, mean, bars, fmt="o", ms=3, lw=1, color=COLOURS[n], label=found.log.arms[a])
+        mean = diagnosis.hours.arm_mean[:, a]
+        bars = [mean - diagnosis.hours.arm_low[:, a], diagnosis.hours.arm_high[:, a] - mean]
+        axes.errorbar(
+            x, mean, bars, fmt="o", ms=3, lw=1, color=COLOURS[n], label=diagnosis.log.arms[a]
+        )
     axes.set(
-        xlabel=f"hour of the day ({found.log.timezone})",
+        xlabel=f"hour of the day ({diagnosis.log.timezone})",
         ylabel="mean reward",
         xticks=range(0, 24, 2),
     )
-    axes.set_ylim(_span(found.hours.arm_mean[:, arms]))
+    axes.set_ylim(_span(diagnosis.hours.arm_mean[:, arms]))
     tidy(axes)
     _legend(figure, axes)
     return _svg(figure, "hours")
 
 
-def heat(found: Diagnosis, what: str) -> str:
+def heat(diagnosis: Diagnosis, what: str) -> str:
     """Hour by weekday: `mean` reward, `decisions` or `effective` rows."""
-    assert found.hours is not None
-    values = np.array(getattr(found.hours, what), float)
-    values[found.hours.decisions == 0] = np.nan
+    assert diagnosis.hours is not None
+    values = np.array(getattr(diagnosis.hours, what), float)
+    values[diagnosis.hours.decisions == 0] = np.nan
     figure, (axes,) = _figure(1, height=2.4)
     image = axes.imshow(values, aspect="auto", cmap="viridis", interpolation="none")
     axes.set_xticks(range(0, 24, 2), [f"{hour}" for hour in range(0, 24, 2)])
@@ -121,18 +125,18 @@ def heat(found: Diagnosis, what: str) -> str:
     return _svg(figure, f"heat-{what}")
 
 
-def best_hours(found: Diagnosis) -> IntArray | None:
+def best_hours(diagnosis: Diagnosis) -> IntArray | None:
     """The best arm of each hour on weekdays and on weekends; -1 where it is not clear. It is what the
     recommendation says, if the log has a daily or weekly season; else what the hours say by themselves."""
-    if found.structure is None or found.structure.best is None:
-        return best_by_hour(found.log)
-    days = found.structure.best[:5], found.structure.best[5:]
+    if diagnosis.structure is None or diagnosis.structure.best is None:
+        return best_by_hour(diagnosis.log)
+    days = diagnosis.structure.best[:5], diagnosis.structure.best[5:]
     return np.array([np.where((day == day[0]).all(axis=0), day[0], -1) for day in days])
 
 
-def week(found: Diagnosis) -> str:
+def week(diagnosis: Diagnosis) -> str:
     """The best arm of each hour on weekdays and weekends, where the log is clear about it."""
-    best, arms = best_hours(found), shown_arms(found)
+    best, arms = best_hours(diagnosis), shown_arms(diagnosis)
     assert best is not None
     figure, (axes,) = _figure(1, height=1.5)
     for row, hours in enumerate(best):
@@ -142,23 +146,23 @@ def week(found: Diagnosis) -> str:
             axes.barh(1 - row, 0.94, left=hour + 0.03, height=0.8, color=colour, alpha=alpha, lw=0)
     for n, arm in enumerate(arms):
         if (best == arm).any():
-            axes.barh([0], [0], color=COLOURS[n], label=found.log.arms[arm])
+            axes.barh([0], [0], color=COLOURS[n], label=diagnosis.log.arms[arm])
     axes.set_xticks(range(0, 25, 3))
     axes.set_yticks([1, 0], ["Mon-Fri", "Sat-Sun"])
     axes.tick_params(labelsize=9, length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlim(0, 24)
-    axes.set_xlabel(f"hour of the day ({found.log.timezone})", fontsize=9)
+    axes.set_xlabel(f"hour of the day ({diagnosis.log.timezone})", fontsize=9)
     _legend(figure, axes)
     return _svg(figure, "week")
 
 
-def weights(found: Diagnosis) -> str:
+def weights(diagnosis: Diagnosis) -> str:
     """The evidence for each kind of time structure, as decisions go by."""
-    structure = found.structure
+    structure = diagnosis.structure
     assert structure is not None
     figure, (axes,) = _figure(1, height=3.2)
-    x = _at(found, structure.rows)
+    x = _at(diagnosis, structure.rows)
     kinds = [
         n
         for n, kind in enumerate(KINDS)
@@ -170,15 +174,15 @@ def weights(found: Diagnosis) -> str:
         colors=[KIND_COLOURS[names[n]] for n in kinds], alpha=0.9, lw=0,
     )  # fmt: skip
     axes.set(ylim=(0, 1), ylabel="share of the evidence")
-    _over_time(found, axes)
+    _over_time(diagnosis, axes)
     _legend(figure, axes)
     return _svg(figure, "weights")
 
 
-def memories(found: Diagnosis) -> str:
+def memories(diagnosis: Diagnosis) -> str:
     """How much better memories of some length predict than remembering everything."""
     figure, (axes,) = _figure(1, height=2.8)
-    tried = found.forgetting.memories
+    tried = diagnosis.forgetting.memories
     x = np.array([memory.decisions for memory in tried])
     gain, low, high = (
         100 * np.array([getattr(m, name) for m in tried]) for name in ("gain", "low", "high")
@@ -194,11 +198,11 @@ def memories(found: Diagnosis) -> str:
     return _svg(figure, "memories")
 
 
-def calibration(found: Diagnosis) -> str:
+def calibration(diagnosis: Diagnosis) -> str:
     """The sum of 1/p as a share of what it should be, by arm and by slice of time."""
-    assert found.calibration is not None
+    assert diagnosis.calibration is not None
     groups: dict[str, list[Any]] = {}
-    for check in found.calibration.checks:
+    for check in diagnosis.calibration.checks:
         groups.setdefault(check.what, []).append(check)
     figure, panels = _figure(1, height=2.8, columns=max(1, len(groups)))
     for axes, (name, checks) in zip(panels, groups.items(), strict=False):
@@ -232,30 +236,34 @@ def _span(values: FloatArray) -> tuple[float, float]:
     return (max(0.0, low - room) if low >= 0 else low - room), high + room
 
 
-def _moments(found: Diagnosis, starts: FloatArray) -> Any:
-    if found.log.time is None or not found.log.dated:
+def _moments(diagnosis: Diagnosis, starts: FloatArray) -> Any:
+    if diagnosis.log.time is None or not diagnosis.log.dated:
         return starts
-    zone = zone_of(found.log.timezone)
+    zone = zone_of(diagnosis.log.timezone)
     return np.array([datetime.fromtimestamp(float(t), zone).replace(tzinfo=None) for t in starts])
 
 
-def _at(found: Diagnosis, rows: Sequence[int]) -> Any:
-    along = np.arange(len(found.log), dtype=float) if found.log.time is None else found.log.time
-    return _moments(found, along[list(rows)])
+def _at(diagnosis: Diagnosis, rows: Sequence[int]) -> Any:
+    along = (
+        np.arange(len(diagnosis.log), dtype=float)
+        if diagnosis.log.time is None
+        else diagnosis.log.time
+    )
+    return _moments(diagnosis, along[list(rows)])
 
 
-def _moment(found: Diagnosis, row: int) -> Any:
-    return _at(found, [row])[0]
+def _moment(diagnosis: Diagnosis, row: int) -> Any:
+    return _at(diagnosis, [row])[0]
 
 
-def _over_time(found: Diagnosis, *panels: Any) -> None:
+def _over_time(diagnosis: Diagnosis, *panels: Any) -> None:
     for axes in panels:
         tidy(axes)
         axes.margins(x=0)
-        if found.log.time is not None and found.log.dated:
+        if diagnosis.log.time is not None and diagnosis.log.dated:
             dated(axes)
         axes.yaxis.label.set_size(9)
-    if found.log.time is None:
+    if diagnosis.log.time is None:
         panels[-1].set_xlabel("decisions", fontsize=9)
 
 
@@ -313,12 +321,12 @@ def _svg(figure: Any, name: str) -> str:
 _MOST_ARMS = 100
 
 
-def render(found: Diagnosis) -> str:
+def render(diagnosis: Diagnosis) -> str:
     """The page as text.
 
     Parameters
     ----------
-    found
+    diagnosis
         What `tidepull.logs.diagnose` says of a log.
 
     Returns
@@ -326,22 +334,27 @@ def render(found: Diagnosis) -> str:
     str
         One HTML document with its style, script and pictures inside.
     """
-    lines = found.log.preview(rows=0).splitlines()[:4]
+    lines = diagnosis.log.preview(rows=0).splitlines()[:4]
     size = ". ".join(line.strip().rstrip(".") for line in lines) + "."
-    changes = () if found.structure is None else found.structure.changes
-    title = f"Diagnosis of {found.log.reading.source}"
+    changes = () if diagnosis.structure is None else diagnosis.structure.changes
+    title = f"Diagnosis of {diagnosis.log.reading.source}"
     likely = any(change.chance >= 0.5 for change in changes)
     pictures = (week, shares, rewards, by_hour, heat, weights, memories, calibration)
     draw = {picture.__name__: picture for picture in pictures}
     constants: Any = {"draw": draw, "advice": advice, "level": LEVEL, "version": __version__}
-    content: Any = {"found": found, "size": size, "tables": _tables(found), "likely_change": likely}
+    content: Any = {
+        "diagnosis": diagnosis,
+        "size": size,
+        "tables": _tables(diagnosis),
+        "likely_change": likely,
+    }
     return render_page("log.html", title=title, **content, **constants)
 
 
-def _tables(found: Diagnosis) -> dict[str, Any]:
-    measures = sorted(found.test.measures.items(), key=lambda item: item[1])
+def _tables(diagnosis: Diagnosis) -> dict[str, Any]:
+    measures = sorted(diagnosis.test.measures.items(), key=lambda item: item[1])
     tables: dict[str, Any] = {
-        "arms": _arms_table(found),
+        "arms": _arms_table(diagnosis),
         "measures": Table(
             "measures",
             "Measures of order",
@@ -349,10 +362,10 @@ def _tables(found: Diagnosis) -> dict[str, Any]:
             tuple((Cell(name), number(p, 3)) for name, p in measures),
             "The smallest of several p-values is expected to be small; the p-value above is corrected for that.",
         ),
-        "worth": _worth_table(found),
-        "mixups": [mixup_table(mixup) for mixup in found.mixups],
+        "worth": _worth_table(diagnosis),
+        "mixups": [mixup_table(mixup) for mixup in diagnosis.mixups],
     }
-    structure = found.structure
+    structure = diagnosis.structure
     if structure is not None:
         shares = sorted(structure.weights.items(), key=lambda item: -item[1])
         tables["kinds"] = Table(
@@ -381,8 +394,8 @@ def _tables(found: Diagnosis) -> dict[str, Any]:
     return tables
 
 
-def _arms_table(found: Diagnosis) -> Table:
-    lines = sorted(found.overview.arms, key=lambda arm: -arm.decisions)
+def _arms_table(diagnosis: Diagnosis) -> Table:
+    lines = sorted(diagnosis.overview.arms, key=lambda arm: -arm.decisions)
     rows = tuple(
         (
             Cell(arm.arm), number(arm.decisions, 0), number(100 * arm.share, 1), number(arm.rewards, 0),
@@ -398,27 +411,27 @@ def _arms_table(found: Diagnosis) -> Table:
     hidden = len(lines) - _MOST_ARMS
     more = f"{hidden:,} more arms are not shown. " if hidden > 0 else ""
     copies = "The log has no ids of decisions, so copies cannot be told. "
-    if found.overview.copies is not None:
-        copies = f"{found.overview.copies:,} rows have the id of an earlier one. "
-    return Table("arms", "Arms", columns, rows, f"{more}{copies}{_gaps(found)}")
+    if diagnosis.overview.copies is not None:
+        copies = f"{diagnosis.overview.copies:,} rows have the id of an earlier one. "
+    return Table("arms", "Arms", columns, rows, f"{more}{copies}{_gaps(diagnosis)}")
 
 
-def _gaps(found: Diagnosis) -> str:
-    if not found.overview.gaps:
-        return "There are no long gaps." if found.log.time is not None else ""
+def _gaps(diagnosis: Diagnosis) -> str:
+    if not diagnosis.overview.gaps:
+        return "There are no long gaps." if diagnosis.log.time is not None else ""
     gaps = "; ".join(
-        f"after {gap.when}: {gap.times_usual:,.0f} usual steps" for gap in found.overview.gaps
+        f"after {gap.when}: {gap.times_usual:,.0f} usual steps" for gap in diagnosis.overview.gaps
     )
     return f"Long gaps: {gaps}."
 
 
-def _worth_table(found: Diagnosis) -> Table:
+def _worth_table(diagnosis: Diagnosis) -> Table:
     rows = tuple(
         (
             Cell(one.rule), number(one.value, 4), Cell(_between(one.low, one.high)), number(one.gain, 4),
             Cell("–" if not n else _between(one.gain_low, one.gain_high)), number(one.effective, 0),
         )
-        for n, one in enumerate(found.worth)
+        for n, one in enumerate(diagnosis.worth)
     )  # fmt: skip
     columns = (
         "playing", "mean reward", "95% interval", "gain over the first", "95% interval", "effective rows",

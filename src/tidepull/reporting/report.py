@@ -80,7 +80,7 @@ def profile_chart(panel: Panel) -> Chart:
     return band_chart(bands, "profile")
 
 
-def sensitivity_chart(found: Iterable[Sensitivity]) -> Chart:
+def sensitivity_chart(sensitivities: Iterable[Sensitivity]) -> Chart:
     """Mean reward of every setting from best to worst; the hover names the setting."""
     series = [
         {
@@ -89,7 +89,7 @@ def sensitivity_chart(found: Iterable[Sensitivity]) -> Chart:
             "y": _numbers(s.means),
             "hover": list(s.settings),
         }
-        for s in found
+        for s in sensitivities
     ]
     return {
         "kind": "lines",
@@ -122,9 +122,10 @@ _ARRAYS = ("x", "y", "low", "high", "hover")
 
 def _every(series: Mapping[str, Any], step: int) -> dict[str, Any]:
     last = len(series["x"]) - 1
-    kept = sorted({*range(0, last + 1, step), last})
+    points = sorted({*range(0, last + 1, step), last})
     return {
-        key: [value[i] for i in kept] if key in _ARRAYS else value for key, value in series.items()
+        key: [value[i] for i in points] if key in _ARRAYS else value
+        for key, value in series.items()
     }
 
 

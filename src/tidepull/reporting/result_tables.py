@@ -220,7 +220,7 @@ def scores_table(suite: str, panels: Sequence[Panel]) -> Table | None:
     return table_of(f"scores-{_slug(suite)}", "Scores over problems", rows, columns, _ABOUT_SCORES)
 
 
-def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
+def sensitivity_table(study: Study, sensitivities: Sequence[Sensitivity]) -> Table:
     """Best, median and worst setting of each policy."""
     columns: dict[str, Callable[[Sensitivity], Cell]] = {
         "policy": lambda s: Cell(s.name),
@@ -233,7 +233,9 @@ def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
         "settings below random": lambda s: share(s.share_below_random),
         "best setting": lambda s: Cell(s.settings[0] or "–"),
     }
-    return table_of(_name("sensitivity", study), "Settings", found, columns, _ABOUT_SETTINGS)
+    return table_of(
+        _name("sensitivity", study), "Settings", sensitivities, columns, _ABOUT_SETTINGS
+    )
 
 
 def _score(value: float) -> Cell:
@@ -304,11 +306,11 @@ def _ranked(problem: str, name: str, by_rung: dict[int, tuple[Group, ...]]) -> I
     for rung, groups in sorted(by_rung.items()):
         means = {group.setting: float(group.rewards.mean()) for group in groups}
         standings.append(RungMeans(problem, name, rung, means))
-    found = [
+    correlations = [
         f"{one.first} and {one.second}: {number(one.correlation, 2).text}"
         for one in agreements(standings)
     ]
-    yield Cell(", ".join(found) or "–")
+    yield Cell(", ".join(correlations) or "–")
 
 
 def trials_text(groups: Sequence[Group]) -> str:
@@ -330,11 +332,12 @@ class Beliefs:
 def beliefs_of(diagnostics: Mapping[str, Any]) -> Beliefs | None:
     """`diagnostics["beliefs"]`, if it is there and has the shape that `tide` gives it."""
     try:
-        told = diagnostics["beliefs"]
-        leading = tuple((_text(one["words"]), _number(one["weight"])) for one in told["leading"])
-        rounds = tuple(int(_number(t)) for t in told["rounds"])
+        content = diagnostics["beliefs"]
+        leading = tuple((_text(one["words"]), _number(one["weight"])) for one in content["leading"])
+        rounds = tuple(int(_number(t)) for t in content["rounds"])
         families = {
-            _text(name): tuple(map(_number, told["families"][name])) for name in told["families"]
+            _text(name): tuple(map(_number, content["families"][name]))
+            for name in content["families"]
         }
     except (KeyError, IndexError, TypeError):
         return None
@@ -354,23 +357,23 @@ def believers(study: Study) -> Iterator[Group]:
 def misunderstood(study: Study) -> Iterator[Group]:
     """The groups whose trials came with something else under that name."""
     for group in study.groups:
-        told = [row.diagnostics for row in group.rows if row.diagnostics.get("beliefs")]
-        if not all(map(beliefs_of, told)):
+        diagnostics = [row.diagnostics for row in group.rows if row.diagnostics.get("beliefs")]
+        if not all(map(beliefs_of, diagnostics)):
             yield group
 
 
 def belief_bands(group: Group) -> dict[str, Band]:
     """Weight of each family of hypotheses over the rounds, mean over trials, without families that
     never matter."""
-    told = [beliefs for row in group.rows if (beliefs := beliefs_of(row.diagnostics))]
-    rounds = sorted(set.intersection(*(set(one.rounds) for one in told)))
-    at = [[one.rounds.index(t) for t in rounds] for one in told]
-    families = {name: None for one in told for name in one.families}
+    trials = [one for row in group.rows if (one := beliefs_of(row.diagnostics))]
+    rounds = sorted(set.intersection(*(set(one.rounds) for one in trials)))
+    at = [[one.rounds.index(t) for t in rounds] for one in trials]
+    families = {name: None for one in trials for name in one.families}
     bands = {}
     for name in families:
         table = np.array(
-            [np.asarray(one.families.get(name, np.zeros(len(one.rounds))))[kept]
-             for one, kept in zip(told, at, strict=True)]
+            [np.asarray(one.families.get(name, np.zeros(len(one.rounds))))[places]
+             for one, places in zip(trials, at, strict=True)]
         )  # fmt: skip
         if table.size and table.mean(axis=0).max() >= 0.01:
             low, high = mean_interval(table)
@@ -397,9 +400,9 @@ def beliefs_table(study: Study, group: Group) -> Table:
     """A row for each trial: the leading hypothesis at its end, how sure, and the next one."""
     rows = []
     for row in group.rows:
-        told = beliefs_of(row.diagnostics)
-        assert told is not None, f"{group.name} has no beliefs"
-        (words, weight), *others = told.leading
+        beliefs = beliefs_of(row.diagnostics)
+        assert beliefs is not None, f"{group.name} has no beliefs"
+        (words, weight), *others = beliefs.leading
         second = [Cell(others[0][0]), share(others[0][1])] if others else [Cell("–"), Cell("–")]
         first = [Cell(f"seed {row.seed}", row.seed), Cell(words), share(weight)]
         rows.append((*first, *second, number(row.regret)))

@@ -208,10 +208,10 @@ def panels(normalised: Mapping[str, Mapping[str, FloatArray]]) -> list[Panel]:
     sets = dict.fromkeys(
         frozenset(by_problem) for by_problem in normalised.values() if len(by_problem) > 1
     )
-    found = [
+    every = [
         panel(problems, normalised) for problems in sorted(sets, key=lambda s: (-len(s), sorted(s)))
     ]
-    return [panel for panel in found if len(panel.scores) > 1]
+    return [panel for panel in every if len(panel.scores) > 1]
 
 
 def panel(problems: frozenset[str], normalised: Mapping[str, Mapping[str, FloatArray]]) -> Panel:
@@ -294,7 +294,7 @@ def sensitivities(study: Study) -> list[Sensitivity]:
     """One for each policy with a grid, in the order of the suite."""
     random = next((g for g in study.groups if g.rows[0].policy == "random"), None)
     floor = None if random is None else float(random.rewards.mean())
-    found = []
+    results = []
     for name, groups in study.grids.items():
         ordered = sorted(groups, key=lambda group: -float(group.rewards.mean()))
         means = np.array([float(group.rewards.mean()) for group in ordered])
@@ -303,5 +303,5 @@ def sensitivities(study: Study) -> list[Sensitivity]:
             scores = (means - floor) / (means[0] - floor)
         settings = tuple(group.setting for group in ordered)
         trials = tuple(len(group.rows) for group in ordered)
-        found.append(Sensitivity(name, means, settings, trials, scores))
-    return found
+        results.append(Sensitivity(name, means, settings, trials, scores))
+    return results

@@ -143,7 +143,7 @@ def _read_arms(file: Path) -> dict[tuple[str, int], dict[int, int]]:
 
 
 def _grouped(rows: Iterable[dict[str, str]], file: Path) -> dict[tuple[str, int], dict[int, int]]:
-    found: dict[tuple[str, int], dict[int, int]] = {}
+    arms: dict[tuple[str, int], dict[int, int]] = {}
     for number, row in enumerate(rows, 2):
         try:
             key = row["world"], int(row["seed"])
@@ -153,9 +153,9 @@ def _grouped(rows: Iterable[dict[str, str]], file: Path) -> dict[tuple[str, int]
                 f"{file}, line {number}: world, seed, round and arm must be given, the last three "
                 "as whole numbers"
             ) from None
-        if t in found.setdefault(key, {}):
+        if t in arms.setdefault(key, {}):
             raise InputError(f"{file}, line {number}: round {t} of {key[0]} comes twice")
-        found[key][t] = arm
-    if not found:
+        arms[key][t] = arm
+    if not arms:
         raise InputError(f"{file} has no rows; its columns are world, seed, round and arm")
-    return found
+    return arms

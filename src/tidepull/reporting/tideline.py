@@ -158,7 +158,7 @@ def scaled(study: Study) -> dict[str, FloatArray]:
         return {}
     top = dict(zip(upper.worlds, upper.regrets, strict=True))
     bottom = {} if lower is None else dict(zip(lower.worlds, lower.regrets, strict=True))
-    found = {}
+    scores = {}
     for group in study.groups:
         if group.name in (UPPER, LOWER, "oracle"):
             continue
@@ -168,15 +168,15 @@ def scaled(study: Study) -> dict[str, FloatArray]:
             if world in top and (lower is None or world in bottom)
         ]
         if pairs:
-            found[group.name] = np.array([(r - low) / (high - low) for r, low, high in pairs])
-    return found
+            scores[group.name] = np.array([(r - low) / (high - low) for r, low, high in pairs])
+    return scores
 
 
 def _by_kind(by_problem: Mapping[str, FloatArray]) -> dict[str, float]:
-    found: dict[str, list[float]] = {}
+    means: dict[str, list[float]] = {}
     for problem, values in by_problem.items():
-        found.setdefault(kind_of(problem) or "", []).append(float(values.mean()))
-    return {kind: float(np.mean(found[kind])) for kind in KINDS if kind in found}
+        means.setdefault(kind_of(problem) or "", []).append(float(values.mean()))
+    return {kind: float(np.mean(means[kind])) for kind in KINDS if kind in means}
 
 
 def _cost(groups: Iterable[Group]) -> float:
@@ -188,9 +188,9 @@ def _cost(groups: Iterable[Group]) -> float:
 
 def _library(row: Row) -> str:
     """Name and version of an external package: the only text among what else a trial hangs on."""
-    found = json.loads(row.code or "{}")
+    code = json.loads(row.code or "{}")
     return ", ".join(
-        f"{name} {version}" for name, version in found.items() if isinstance(version, str)
+        f"{name} {version}" for name, version in code.items() if isinstance(version, str)
     )
 
 
@@ -264,18 +264,18 @@ def worlds_table(frame: Frame, board: Board) -> Table:
         if study.problem in board.problems
     }
     shown = {one.policy: shown_name(one) for one in board.standings}
-    shown |= {name: name for found in means.values() for name in found if name not in shown}
+    shown |= {name: name for by_name in means.values() for name in by_name if name not in shown}
     rows = tuple(
         (
             Cell(problem),
             *(
-                number(found[name], 3, best=found[name] == min(found.values()))
-                if name in found
+                number(by_name[name], 3, best=by_name[name] == min(by_name.values()))
+                if name in by_name
                 else Cell("–")
                 for name in shown
             ),
         )
-        for problem, found in sorted(means.items())
+        for problem, by_name in sorted(means.items())
     )
     return Table("tideline-worlds", "Mean score by world", ("world", *shown.values()), rows)
 
@@ -330,8 +330,8 @@ def _versions(frame: Frame, name: str) -> str:
     """Which versions of a policy of tidepull played, where it has several."""
     groups = (study.group(name) for study in frame.studies)
     codes = (json.loads(row.code or "{}") for group in groups if group for row in group.rows)
-    found = sorted({code["policy_version"] for code in codes if "policy_version" in code})
-    return f", version {' and '.join(map(str, found))}" if found else ""
+    versions = sorted({code["policy_version"] for code in codes if "policy_version" in code})
+    return f", version {' and '.join(map(str, versions))}" if versions else ""
 
 
 def shown_name(one: Standing) -> str:
@@ -345,20 +345,20 @@ def _line(name: str, score: float, milliseconds: float | None) -> tuple[Cell, ..
 
 
 def _scored(one: Standing) -> Cell:
-    said = f"{one.overall.iqm:.3f} ({one.overall.low:.3f} to {one.overall.high:.3f})"
-    return Cell(said, one.overall.iqm)
+    text = f"{one.overall.iqm:.3f} ({one.overall.low:.3f} to {one.overall.high:.3f})"
+    return Cell(text, one.overall.iqm)
 
 
 def _players(frame: Frame) -> Iterator[tuple[str, list[str], list[str]]]:
     """Names with the ids and settings that the suites give them, each said once."""
-    found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    players: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for text in frame.suites.values():
         for entry in tomllib.loads(text)["policies"]:
             id = entry.get("id", entry.get("name"))
-            ids, settings = found.setdefault(entry.get("name", id), ({}, {}))
+            ids, settings = players.setdefault(entry.get("name", id), ({}, {}))
             ids[_described(id)] = None
             settings[_settings(entry)] = None
-    for name, (ids, settings) in found.items():
+    for name, (ids, settings) in players.items():
         yield name, list(ids), list(settings)
 
 
@@ -370,9 +370,9 @@ def _described(id: str) -> str:
 
 
 def _settings(entry: Mapping[str, Any]) -> str:
-    given = ", ".join(f"{name} {value}" for name, value in entry.get("parameters", {}).items())
+    fixed = ", ".join(f"{name} {value}" for name, value in entry.get("parameters", {}).items())
     grid = entry.get("grid", {})
     if not grid:
-        return given or "its defaults"
+        return fixed or "its defaults"
     choices = ", ".join(f"{name} {' or '.join(map(str, values))}" for name, values in grid.items())
-    return f"best of {count_settings(grid)}: {choices}" + (f", with {given}" if given else "")
+    return f"best of {count_settings(grid)}: {choices}" + (f", with {fixed}" if fixed else "")

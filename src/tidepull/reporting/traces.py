@@ -55,14 +55,14 @@ def rounds_to_recover(gaps: FloatArray, changes: IntArray, good_gap: float) -> F
     good: BoolArray = gaps <= good_gap
     ends = np.append(changes[1:], len(gaps))
     holds = np.minimum(HOLD, ends - changes)
-    found = np.full(len(changes), np.nan)
+    rounds = np.full(len(changes), np.nan)
     for hold in np.unique(holds):
         starts = _run_starts(good, int(hold))
         regimes = np.flatnonzero(holds == hold)
         first = np.append(starts, len(gaps))[np.searchsorted(starts, changes[regimes])]
         inside = first + hold <= ends[regimes]
-        found[regimes[inside]] = (first - changes[regimes])[inside]
-    return found
+        rounds[regimes[inside]] = (first - changes[regimes])[inside]
+    return rounds
 
 
 def _run_starts(good: BoolArray, length: int) -> IntArray:
@@ -280,8 +280,12 @@ def write_curves(played: Mapping[str, TrialSummary], folder: Path) -> None:
     writer.writerow(_COLUMNS)
     for hash in sorted(played):
         one = played[hash]
-        found = one.recovery
-        recovery = ("", "", "") if found is None else (found.recovered, found.early, found.late)
+        recovery_of = one.recovery
+        recovery = (
+            ("", "", "")
+            if recovery_of is None
+            else (recovery_of.recovered, recovery_of.early, recovery_of.late)
+        )
         curve = " ".join(f"{value:.6g}" for value in one.curve)
         writer.writerow((hash, one.best_share, one.late, *recovery, len(one.curve), curve))
     write_whole(folder / FILE, text.getvalue().encode())
@@ -323,8 +327,8 @@ class Examined:
 
     def bands(self, kind: str) -> dict[str, Band]:
         """The named bands (`regret`, `regimes`, `phases`) of all groups that have them."""
-        found = {name: getattr(trace, kind) for name, trace in self.traces.items()}
-        return {name: band for name, band in found.items() if band is not None}
+        bands = {name: getattr(trace, kind) for name, trace in self.traces.items()}
+        return {name: band for name, band in bands.items() if band is not None}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -109,9 +109,9 @@ def action(diagnosis: Diagnosis) -> str:
 
 def worth(diagnosis: Diagnosis) -> str:
     """What that would bring, with its interval, or why it cannot be said."""
-    found = _worth(diagnosis)
-    if found:
-        return found[0]
+    sentences = _worth(diagnosis)
+    if sentences:
+        return sentences[0]
     if not diagnosis.worth:
         if diagnosis.log.propensity is None:
             return (

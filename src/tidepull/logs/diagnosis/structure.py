@@ -134,16 +134,16 @@ class _ClockModels:
 
     def beliefs(self, season: float, plain: float) -> list[Belief]:
         """What the structures with a season say, and what those without one amount to."""
-        said = [
+        beliefs = [
             Belief(model.words, "clock", season * float(weight))
             for model, weight in zip(
                 self.season.structures, np.exp(self.season.log_weights), strict=True
             )
         ]
         _, still, moving = self.kinds(season, plain)
-        said.append(Belief("nothing changes", "stationary", still))
-        said.append(Belief("arms deviate for hours", "discounted", moving))
-        return said
+        beliefs.append(Belief("nothing changes", "stationary", still))
+        beliefs.append(Belief("arms deviate for hours", "discounted", moving))
+        return beliefs
 
 
 def structure_of(
@@ -189,7 +189,7 @@ def _without_small_arms(log: Log, events: Events) -> tuple[Events, tuple[str, ..
     if len(large) in (0, log.n_arms):
         return events, log.arms
     keep = np.isin(events.arm, large)
-    kept = replace(
+    events_of_large = replace(
         events,
         n_arms=len(large),
         arm=np.searchsorted(large, events.arm[keep]),
@@ -199,20 +199,20 @@ def _without_small_arms(log: Log, events: Events) -> tuple[Events, tuple[str, ..
         rows=round(events.rows * float(keep.mean())),
         features=events.features[keep],
     )
-    return kept, tuple(log.arms[arm] for arm in large)
+    return events_of_large, tuple(log.arms[arm] for arm in large)
 
 
 def _read(
     log: Log,
     events: Events,
     labels: tuple[str, ...],
-    told: Explanation,
+    explanation: Explanation,
     clock: _ClockModels | None,
     history: FloatArray,
 ) -> TimeStructure:
-    returning = _has_returned(told)
+    returning = _has_returned(explanation)
     share, season = float(history[-1, 0]), float(history[-1, 1])
-    beliefs = [replace(belief, weight=share * belief.weight) for belief in told.beliefs]
+    beliefs = [replace(belief, weight=share * belief.weight) for belief in explanation.beliefs]
     beliefs += [] if clock is None else clock.beliefs(season, 1 - share - season)
     weights = dict.fromkeys(KINDS, 0.0)
     for belief in beliefs:
@@ -220,8 +220,8 @@ def _read(
     total = sum(weights.values()) or 1.0
     shares = {kind: weight / total for kind, weight in weights.items()}
     words = _Words(log, events, labels)
-    changes = [] if shares["changes"] < 0.02 else told.findings.get("changes", ())
-    regimes = told.findings.get("regimes", ()) if shares["regimes"] >= 0.02 else ()
+    changes = [] if shares["changes"] < 0.02 else explanation.findings.get("changes", ())
+    regimes = explanation.findings.get("regimes", ()) if shares["regimes"] >= 0.02 else ()
     hours: tuple[HourSpan, ...] = ()
     best = None
     if clock is not None and events.time is not None and shares["clock"] >= _LEADS:
@@ -235,8 +235,8 @@ def _read(
         changes=tuple(words.change(one.facts) for one in changes),
         regime=words.of(regimes[0].words) if regimes else "",
         hours=tuple(one.words(f"'{labels[one.arm]}'") for one in hours),
-        rows=tuple(int(events.row[min(max(int(r) - 1, 0), last)]) for r in told.rounds),
-        over_time=_over_time(told, history, shares),
+        rows=tuple(int(events.row[min(max(int(r) - 1, 0), last)]) for r in explanation.rounds),
+        over_time=_over_time(explanation, history, shares),
         best=best,
     )
 
@@ -247,7 +247,7 @@ def _leading(beliefs: Sequence[Belief], words: _Words) -> tuple[tuple[str, float
     for belief in beliefs:
         totals[belief.words] = totals.get(belief.words, 0.0) + belief.weight
     ranked = sorted(totals.items(), key=lambda item: -item[1])[:6]
-    return tuple((words.of(said), weight) for said, weight in ranked if weight >= 0.005)
+    return tuple((words.of(text), weight) for text, weight in ranked if weight >= 0.005)
 
 
 def _kind(belief: Belief, length: int, returning: bool) -> str:
@@ -261,19 +261,21 @@ def _kind(belief: Belief, length: int, returning: bool) -> str:
     return kind
 
 
-def _has_returned(told: Explanation) -> bool:
-    regimes = told.findings.get("regimes", ())
+def _has_returned(explanation: Explanation) -> bool:
+    regimes = explanation.findings.get("regimes", ())
     return any(np.sum(one.facts["followed_by"]) >= int(one.facts["of"]) for one in regimes)
 
 
-def _over_time(told: Explanation, history: FloatArray, shares: Mapping[str, float]) -> FloatArray:
+def _over_time(
+    explanation: Explanation, history: FloatArray, shares: Mapping[str, float]
+) -> FloatArray:
     """Weights of kinds in past rounds; families by their kind, except in the last row, where more
     is known."""
     names, beside = list(KINDS), ("clock", "nothing", "drift")
-    past = history[np.clip(told.rounds - 1, 0, len(history) - 1)]
-    table = np.zeros((len(told.rounds), len(names)))
-    for column, family in enumerate(told.families):
-        table[:, names.index(_KIND_OF[family])] += past[:, 0] * told.weights[:, column]
+    past = history[np.clip(explanation.rounds - 1, 0, len(history) - 1)]
+    table = np.zeros((len(explanation.rounds), len(names)))
+    for column, family in enumerate(explanation.families):
+        table[:, names.index(_KIND_OF[family])] += past[:, 0] * explanation.weights[:, column]
     for column, kind in enumerate(beside, 1):
         table[:, names.index(kind)] += past[:, column]
     if len(table):
@@ -288,11 +290,11 @@ class _Words:
         self._log, self._events, self._labels = log, events, labels
 
     def of(self, words: str) -> str:
-        words = re.sub(r"\barm (\d+)", lambda found: f"'{self._labels[int(found[1])]}'", words)
+        words = re.sub(r"\barm (\d+)", lambda match: f"'{self._labels[int(match[1])]}'", words)
         return re.sub(r"([\d,.]*\d) rounds", self._decisions, words)
 
-    def _decisions(self, found: re.Match[str]) -> str:
-        count = float(found[1].replace(",", "")) * self._events.scale
+    def _decisions(self, match: re.Match[str]) -> str:
+        count = float(match[1].replace(",", "")) * self._events.scale
         text = f"{count:,.0f} decisions" if count >= 100 else f"{count:,.1f} decisions"
         if self._log.time is None or not self._log.dated:
             return text

@@ -117,15 +117,15 @@ def prepare_file(
 ) -> Prepared:
     """Prepare the published file in one pass; `on_bytes` hears how much of it has been read."""
     _check(dim, sample)
-    kept = UniformSample(sample, _streams(seed).generator("sample"))
+    drawn = UniformSample(sample, _streams(seed).generator("sample"))
     with open_published(path) as file:
         for rows in read_rows(file, path):
-            kept.add(rows)
+            drawn.add(rows)
             if on_bytes is not None:
                 on_bytes(file.count)
         source = {"source": path.name, "source_bytes": file.count, "source_sha256": file.sha256()}
     try:
-        prepared = prepare_sample(kept, dim=dim, seed=seed)
+        prepared = prepare_sample(drawn, dim=dim, seed=seed)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     return replace(prepared, about=prepared.about | source)
@@ -136,15 +136,15 @@ def prepare_blocks(
 ) -> Prepared:
     """Prepare rows that do not come from a file."""
     _check(dim, sample)
-    kept = UniformSample(sample, _streams(seed).generator("sample"))
+    drawn = UniformSample(sample, _streams(seed).generator("sample"))
     for rows in blocks:
-        kept.add(rows)
-    return prepare_sample(kept, dim=dim, seed=seed)
+        drawn.add(rows)
+    return prepare_sample(drawn, dim=dim, seed=seed)
 
 
-def prepare_sample(kept: UniformSample, *, dim: int, seed: int) -> Prepared:
+def prepare_sample(drawn: UniformSample, *, dim: int, seed: int) -> Prepared:
     """Everything after the sample has been taken."""
-    rows, streams = kept.rows(), _streams(seed)
+    rows, streams = drawn.rows(), _streams(seed)
     _check_pools(rows)
     with threadpool_limits(1):  # the last bits of a product depend on the number of threads
         matrix = one_hot(rows.categories)
@@ -155,7 +155,7 @@ def prepare_sample(kept: UniformSample, *, dim: int, seed: int) -> Prepared:
         clicked=_pool(features[rows.clicked], rng),
         not_clicked=_pool(features[~rows.clicked], rng),
         theta=fit.theta,
-        about=_about(rows, fit, kept.seen, dim=dim, seed=seed, categories=matrix.shape[1]),
+        about=_about(rows, fit, drawn.seen, dim=dim, seed=seed, categories=matrix.shape[1]),
     )
 
 
