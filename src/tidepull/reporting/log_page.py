@@ -319,6 +319,10 @@ def _svg(figure: Any, name: str) -> str:
 
 
 _MOST_ARMS = 100
+_ABOUT_MEASURES = "The smallest of several p-values is expected to be small; the p-value above is corrected for that."
+_ABOUT_CHANGES = (
+    "The chance is that of a change about then or since, if change points are the right kind."
+)
 
 
 def render(diagnosis: Diagnosis) -> str:
@@ -342,56 +346,40 @@ def render(diagnosis: Diagnosis) -> str:
     pictures = (week, shares, rewards, by_hour, heat, weights, memories, calibration)
     draw = {picture.__name__: picture for picture in pictures}
     constants: Any = {"draw": draw, "advice": advice, "level": LEVEL, "version": __version__}
-    content: Any = {
-        "diagnosis": diagnosis,
-        "size": size,
-        "tables": _tables(diagnosis),
-        "likely_change": likely,
-    }
-    return render_page("log.html", title=title, **content, **constants)
+    content: Any = {"diagnosis": diagnosis, "size": size, "likely_change": likely}
+    tables = _tables(diagnosis)
+    return render_page("log.html", title=title, tables=tables, **content, **constants)
 
 
 def _tables(diagnosis: Diagnosis) -> dict[str, Any]:
     measures = sorted(diagnosis.test.measures.items(), key=lambda item: item[1])
+    rows = tuple((Cell(name), number(p, 3)) for name, p in measures)
+    columns = ("measure", "p, uncorrected")
     tables: dict[str, Any] = {
         "arms": _arms_table(diagnosis),
-        "measures": Table(
-            "measures",
-            "Measures of order",
-            ("measure", "p, uncorrected"),
-            tuple((Cell(name), number(p, 3)) for name, p in measures),
-            "The smallest of several p-values is expected to be small; the p-value above is corrected for that.",
-        ),
+        "measures": Table("measures", "Measures of order", columns, rows, _ABOUT_MEASURES),
         "worth": _worth_table(diagnosis),
         "mixups": [mixup_table(mixup) for mixup in diagnosis.mixups],
     }
     structure = diagnosis.structure
     if structure is not None:
         shares = sorted(structure.weights.items(), key=lambda item: -item[1])
-        tables["kinds"] = Table(
-            "kinds",
-            "Evidence for each kind",
-            ("kind of time structure", "share of the evidence, %"),
-            tuple((Cell(KINDS[kind]), number(100 * weight, 1)) for kind, weight in shares),
+        kinds = _shares([(KINDS[kind], weight) for kind, weight in shares])
+        columns = ("kind of time structure", "share of the evidence, %")
+        tables["kinds"] = Table("kinds", "Evidence for each kind", columns, kinds)
+        leading = _shares(structure.leading)
+        tables["leading"] = Table("leading", "Leading models", ("in words", "share, %"), leading)
+        changes = tuple(
+            (Cell(one.when), number(100 * one.chance, 0), Cell(one.words or "–"))
+            for one in structure.changes
         )
-        tables["leading"] = Table(
-            "leading",
-            "Leading models",
-            ("in words", "share, %"),
-            tuple((Cell(words), number(100 * weight, 1)) for words, weight in structure.leading),
-        )
-        tables["changes"] = Table(
-            "changes",
-            "Change points",
-            ("when", "chance, %", "what moved"),
-            tuple(
-                (Cell(c.when), number(100 * c.chance, 0), Cell(c.words or "–"))
-                for c in structure.changes
-            ),
-            "The chance is that of a change about then or since, if change points are the right "
-            "kind.",
-        )
+        moved = ("when", "chance, %", "what moved")
+        tables["changes"] = Table("changes", "Change points", moved, changes, _ABOUT_CHANGES)
     return tables
+
+
+def _shares(weights: Sequence[tuple[str, float]]) -> tuple[tuple[Cell, ...], ...]:
+    return tuple((Cell(words), number(100 * weight, 1)) for words, weight in weights)
 
 
 def _arms_table(diagnosis: Diagnosis) -> Table:
