@@ -167,9 +167,7 @@ def rename(
 
 @_asks
 def replace(
-    agent: RemoteAgent,
-    label: str = _LABEL,
-    to: str = Argument(help="The new arm."),
+    agent: RemoteAgent, label: str = _LABEL, to: str = Argument(help="The new arm.")
 ) -> None:
     """Replace an arm by a new one."""
     _say_arms(agent.replace(label, to))
@@ -181,8 +179,7 @@ def _say_arms(labels: list[str]) -> None:
 
 @_asks
 def change(
-    agent: RemoteAgent,
-    settings: str = Argument(help="""The settings, as '{"control": 0.1}'."""),
+    agent: RemoteAgent, settings: str = Argument(help="""The settings, as '{"control": 0.1}'.""")
 ) -> None:
     """Change settings: control, control_arm, min_share, reward_within, context and others."""
     changes = agent.change(**(json_object(settings, "SETTINGS") or {}))

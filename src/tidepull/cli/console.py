@@ -121,9 +121,7 @@ def progress(
 
 
 def replace_first(
-    command: Callable[..., None],
-    parameters: Iterable[inspect.Parameter],
-    run: Callable[..., None],
+    command: Callable[..., None], parameters: Iterable[inspect.Parameter], run: Callable[..., None]
 ) -> Callable[..., None]:
     """`run` as a command with some parameters in place of the first one of another command."""
     _, *own = inspect.signature(command, eval_str=True).parameters.values()

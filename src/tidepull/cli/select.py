@@ -38,8 +38,7 @@ def select(
         str, Option(help=f"Seeds of that suite, none of which the search used: {options.SEEDS}")
     ] = "0-9",
     horizon: Annotated[
-        int | None,
-        Option(min=1, help="Rounds in that suite. Default: the problems' usual length."),
+        int | None, Option(min=1, help="Rounds in that suite. Default: the problems' usual length.")
     ] = None,
     partial: Annotated[
         bool, Option("--partial", help="Choose even if trials are missing.")

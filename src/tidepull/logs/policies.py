@@ -22,10 +22,7 @@ import numpy as np
 
 from tidepull._internal.system import one_blas_thread
 from tidepull.errors import DataError, ParameterError
-from tidepull.logs.estimators import (
-    PolicyTerms,
-    Scores,
-)
+from tidepull.logs.estimators import PolicyTerms, Scores
 from tidepull.logs.log import Log, local_seconds
 from tidepull.logs.models import CHUNK, Features, RewardModel
 from tidepull.policies import build_policy

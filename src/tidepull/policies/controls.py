@@ -31,13 +31,7 @@ import numpy as np
 
 from tidepull.errors import RewardError
 from tidepull.parameters import NoParameters, Parameters, parameter
-from tidepull.policies.exploration import (
-    DrawnScores,
-    any_arm,
-    best_arm,
-    best_shares,
-    equal_shares,
-)
+from tidepull.policies.exploration import DrawnScores, any_arm, best_arm, best_shares, equal_shares
 from tidepull.protocols import Pick
 from tidepull.random import Streams
 from tidepull.state import Stateful

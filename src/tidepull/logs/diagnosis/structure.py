@@ -31,12 +31,7 @@ from tidepull.tide.hours import HourSpan, spans
 from tidepull.tide.models.structural import DAY_SECONDS, HOUR_SECONDS, Blocks
 from tidepull.tide.parameters import TideParameters
 from tidepull.tide.patterns import Patterns
-from tidepull.tide.structural_mixture import (
-    SEASONS,
-    StructuralMixture,
-    structures_of,
-    sure_week,
-)
+from tidepull.tide.structural_mixture import SEASONS, StructuralMixture, structures_of, sure_week
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
 KINDS = {
