@@ -7,12 +7,10 @@ memory that does not grow with the stream.
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,37 +61,7 @@ _GZIP = b"\x1f\x8b"
 _BLOCK_BYTES = 8 << 20
 
 
-class MeteredFile(io.RawIOBase):
-    """A file that is hashed and counted while it is read, so that one pass does everything."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._file = path.open("rb")
-        self._sha256 = hashlib.sha256()
-        self.count = 0
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
-        data = self._file.read(size)
-        self._sha256.update(data)
-        self.count += len(data)
-        return data
-
-    def close(self) -> None:
-        """Close the file underneath."""
-        self._file.close()
-        super().close()
-
-    def sha256(self) -> str:
-        """The hash of what has been read."""
-        return self._sha256.hexdigest()
-
-
-def open_published(path: Path) -> MeteredFile:
+def open_published(path: Path) -> BinaryIO:
     """The file, or one sentence on why it cannot be it."""
     try:
         with path.open("rb") as file:
@@ -108,10 +76,10 @@ def open_published(path: Path) -> MeteredFile:
         raise DataError(f"{path} is a zip archive; unpack it and give the {PUBLISHED_NAME} inside")
     if beginning != _GZIP:
         raise DataError(f"{path} is not gzip-compressed; give {PUBLISHED_NAME} as it was published")
-    return MeteredFile(path)
+    return path.open("rb")
 
 
-def read_rows(file: MeteredFile, path: Path) -> Iterator[Impressions]:
+def read_rows(file: BinaryIO, path: Path) -> Iterator[Impressions]:
     """The rows of an open file in blocks, in order; `path` is named in error messages."""
     with needs("reading the Criteo file", "data"):
         import pyarrow as pa

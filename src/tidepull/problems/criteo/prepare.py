@@ -12,6 +12,7 @@ click follows a logistic model: an effect for each value of each of `FEATURES`, 
 from __future__ import annotations
 
 import gzip
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -115,15 +116,18 @@ def prepare_file(
     seed: int = 0,
     on_bytes: Callable[[int], None] | None = None,
 ) -> Prepared:
-    """Prepare the published file in one pass; `on_bytes` hears how much of it has been read."""
+    """Prepare the published file; `on_bytes` hears how much of it has been read."""
     _check(dim, sample)
     drawn = UniformSample(sample, _streams(seed).generator("sample"))
     with open_published(path) as file:
         for rows in read_rows(file, path):
             drawn.add(rows)
             if on_bytes is not None:
-                on_bytes(file.count)
-        source = {"source": path.name, "source_bytes": file.count, "source_sha256": file.sha256()}
+                on_bytes(file.tell())
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    size = path.stat().st_size
+    source = {"source": path.name, "source_bytes": size, "source_sha256": digest}
     try:
         prepared = prepare_sample(drawn, dim=dim, seed=seed)
     except DataError as error:
