@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -146,26 +147,21 @@ class WindowedTally(Stateful):
         self._rounds = deque(zip(decided.tolist(), arms.tolist(), rewards.tolist(), strict=True))
 
 
+Tally: TypeAlias = DiscountedTally | WindowedTally
 NO_CONTEXT = Context()
 
 
 class Ucb(ArmIndices):
-    """Any tally with the index above; `bonus_scale` is c B sqrt(xi)."""
+    """Any tally with the index above; `c` is its factor."""
 
     state = ("latest", "tally", "generator")
 
     def __init__(
-        self,
-        tally: DiscountedTally | WindowedTally,
-        *,
-        bonus_scale: float,
-        rng: np.random.Generator,
-        kind: str,
+        self, kind: str, tally: Tally, c: float, parameters: UcbParameters, streams: Streams
     ) -> None:
-        self._tally = tally
-        self._bonus_scale = bonus_scale
-        self._rng = rng
-        self.kind = kind
+        self.kind, self._tally = kind, tally
+        self._bonus_scale = float(c * parameters.reward_range * np.sqrt(parameters.xi))
+        self._rng = streams.generator("ties")
 
     def indices(self, context: Context = NO_CONTEXT) -> FloatArray:
         """The index of every arm now, in any context."""
@@ -190,34 +186,21 @@ class Ucb(ArmIndices):
 
 def ucb(parameters: UcbParameters, shape: ProblemShape, streams: Streams) -> Ucb:
     """UCB1: nothing is forgotten."""
-    return _build(DiscountedTally(shape.n_arms, 1.0), 2.0, parameters, streams, "ucb")
+    return Ucb("ucb", DiscountedTally(shape.n_arms, 1.0), 2.0, parameters, streams)
 
 
 def discounted_ucb(
     parameters: DiscountedUcbParameters, shape: ProblemShape, streams: Streams
 ) -> Ucb:
     """D-UCB: old rounds weigh less."""
-    return _build(
-        DiscountedTally(shape.n_arms, parameters.discount), 2.0, parameters, streams, "d-ucb"
-    )
+    tally = DiscountedTally(shape.n_arms, parameters.discount)
+    return Ucb("d-ucb", tally, 2.0, parameters, streams)
 
 
 def sliding_ucb(parameters: SlidingUcbParameters, shape: ProblemShape, streams: Streams) -> Ucb:
     """SW-UCB: only the last `window` rounds count."""
-    return _build(
-        WindowedTally(shape.n_arms, parameters.window), 1.0, parameters, streams, "sw-ucb"
-    )
-
-
-def _build(
-    tally: DiscountedTally | WindowedTally,
-    factor: float,
-    parameters: UcbParameters,
-    streams: Streams,
-    kind: str,
-) -> Ucb:
-    scale = factor * parameters.reward_range * np.sqrt(parameters.xi)
-    return Ucb(tally, bonus_scale=float(scale), rng=streams.generator("ties"), kind=kind)
+    tally = WindowedTally(shape.n_arms, parameters.window)
+    return Ucb("sw-ucb", tally, 1.0, parameters, streams)
 
 
 @dataclass(frozen=True, kw_only=True)
