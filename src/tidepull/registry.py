@@ -152,7 +152,7 @@ class Registry(Generic[T]):
         if id in self._external:
             return self._external[id]
         known = [*self._entries, *self._external]
-        near = difflib.get_close_matches(str(id), known, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(str(id), known, n=1, cutoff=0.5)
         hint = f"did you mean '{near[0]}'?" if near else "one of: " + ", ".join(self._entries)
         raise UnknownIdError(f"there is no {self._noun} '{id}'; {hint}")
 

@@ -1224,6 +1224,8 @@ class Agent:
             Number of moved decisions.
         """
         moment = self._commands.clock.read(before, "before")
+        if path is not None:
+            table.require_ending(Path(path))
 
         def move(commands: CommandHandler) -> int:
             insight = Insight(commands.state, commands.ledger)

@@ -142,7 +142,9 @@ class Attempts:
             ) from error
         where = self._settings.addresses.of("")
         said = f"{type(error).__name__}: {error}"
-        raise ServiceError(0, f"the service at {where} cannot be reached ({said})") from error
+        raise ServiceError(
+            0, f"the service at {where} cannot be reached ({said}): start it, or give its URL"
+        ) from error
 
     def after_answer(self, status: int, retry_after: str | None) -> float | None:
         """Seconds to wait before the next attempt; None: the answer counts."""

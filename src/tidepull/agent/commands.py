@@ -843,9 +843,10 @@ class CommandHandler:
             return pending.record.seq
         try:
             moment = self.clock.read(to)
-        except InputError as error:
+        except InputError:
             raise InputError(
-                f"rollback: to is no decision of this agent and no moment ({error})"
+                f"rollback: to must be a decision of this agent or a moment such as "
+                f"'2026-07-01T12:00', got {to!r}"
             ) from None
         return max((record.seq for record in self.ledger.tail(0) if record.at <= moment), default=0)
 

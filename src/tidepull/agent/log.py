@@ -332,8 +332,9 @@ class LogReader:
     def outcome(self, log: DecisionLog, name: str) -> DecisionLog:
         """The log that was read last, with an outcome in the place of the reward."""
         if name not in self._outcomes:
-            known = ", ".join(self.outcomes) or "none were reported"
-            raise InputError(f"there is no outcome '{name}'; outcomes: {known}")
+            known = ", ".join(self.outcomes)
+            hint = f"outcomes: {known}" if known else "no outcome was reported with also="
+            raise InputError(f"there is no outcome '{name}'; {hint}")
         worth: FloatArray = np.where(np.isnan(log.reward), np.nan, 0.0)
         rows = list(self._outcomes[name])
         worth[rows] = list(self._outcomes[name].values())

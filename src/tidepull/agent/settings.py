@@ -331,7 +331,8 @@ def load_settings(
 def new_settings(given: Mapping[str, Any], where: str) -> AgentSettings:
     """Settings of a new agent."""
     if "arms" not in given:
-        raise WrongStoreError(f"there is no agent at {where} yet; to make one, give arms=[...]")
+        place = "in memory" if where == "memory" else f"at {where}"
+        raise WrongStoreError(f"there is no agent {place} yet; to make one, give arms=[...]")
     chosen = plain_settings(given)
     if "seed" not in chosen:
         chosen["seed"] = int.from_bytes(os.urandom(7), "little")

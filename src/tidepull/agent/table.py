@@ -102,7 +102,7 @@ def _context(insight: Insight, stored: bytes) -> dict[str, Any]:
 
 def write(path: Path, table: Iterator[dict[str, Any]]) -> int:
     """Write a table whole, in the format of the file's ending; how many rows."""
-    _require_ending(path)
+    require_ending(path)
     if path.suffix == ".parquet":
         return _write_parquet(path, table)
     count = 0
@@ -119,7 +119,7 @@ def write(path: Path, table: Iterator[dict[str, Any]]) -> int:
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a file that `write` made, or of one with at least context, arm and reward."""
-    _require_ending(path)
+    require_ending(path)
     if not path.is_file():
         raise DataError(f"there is no file {path}")
     if path.suffix == ".parquet":
@@ -134,7 +134,8 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
                 raise DataError(f"{path}: line {number} cannot be read") from None
 
 
-def _require_ending(path: Path) -> None:
+def require_ending(path: Path) -> None:
+    """Refuse a file whose ending names no format."""
     if path.suffix not in ENDINGS:
         raise InputError(
             f"{path}: the file's ending says the format; use one of {', '.join(ENDINGS)}"

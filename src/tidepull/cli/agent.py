@@ -16,7 +16,7 @@ from typer import Argument, Context, Exit, Option, Typer
 
 from tidepull.agent.agent import Agent
 from tidepull.cli.console import json_object, print_json, print_table, replace_first, say
-from tidepull.errors import InputError
+from tidepull.errors import InputError, ParameterError
 
 agent_app = Typer(
     help="Inspect an agent: its report, gain, decisions and ledger.",
@@ -28,6 +28,10 @@ agent_app = Typer(
 def _require_yes(context: Context, yes: bool) -> None:
     if not yes:
         raise InputError(f"{context.info_name} deletes data for good: add --yes")
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} decision{'s' * (count != 1)}"
 
 
 JSON = Option(False, "--json", help="Print only JSON.")
@@ -143,7 +147,7 @@ def forget(
     _yes: bool = YES,
 ) -> None:
     """Delete all decisions about a subject, permanently."""
-    say(f"{agent.forget(subject):,} decisions deleted")
+    say(f"{_counted(agent.forget(subject))} deleted")
 
 
 @_writes
@@ -153,7 +157,7 @@ def compact(
     before: str = Option(..., "--before", help="Move decisions before this time: 2026-01-01."),
 ) -> None:
     """Move old decisions from the agent to a file."""
-    say(f"{agent.compact(to, before):,} decisions moved to {to}")
+    say(f"{_counted(agent.compact(to, before))} moved to {to}")
 
 
 # ---- commands for an agent that is here
@@ -168,7 +172,10 @@ def shadow(
 
     Without POLICY: those of the setting `shadow`.
     """
-    for report in agent.shadows(policies or None):
+    reports = agent.shadows(policies or None)
+    if not reports:
+        raise ParameterError("the agent has no candidates: name one, such as lin-ts")
+    for report in reports:
         print(report)
 
 
@@ -182,7 +189,7 @@ def plot(agent: Agent, to: Path = TO) -> None:
 @_reads
 def export(agent: Agent, to: Path = TO) -> None:
     """Write every decision with its probabilities, as .parquet, .jsonl or .csv."""
-    say(f"{agent.export(to):,} decisions written to {to}")
+    say(f"{_counted(agent.export(to))} written to {to}")
 
 
 @agent_app.command()

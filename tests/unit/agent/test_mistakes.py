@@ -57,6 +57,11 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: tidepull.LinearGaussian(2, prior_std=-1.0), "prior_std must be a positive number, got -1.0"),
     (lambda: tidepull.LinearGaussian(2, noise_std=0.0), "noise_std must be a positive number, got 0.0"),
     (lambda: tidepull.LinearGaussian(2, refresh_every=0), "refresh_every must be a whole number"),
+    (lambda: tidepull.Agent(5, arms=["a"]), "a file or a postgresql:// URL, got 5"),  # type: ignore[arg-type]
+    (lambda: made().compact("old.xlsx", before=0), "old.xlsx: the file's ending says the format"),
+    (lambda: made().rollback("May"), "rollback: to must be a decision of this agent or a moment such as"),
+    (lambda: made().lift(outcome="cost"), "there is no outcome 'cost'; no outcome was reported with also="),
+    (lambda: tidepull.run_trial("nosuch", "ucb"), "there is no problem 'nosuch'; one of: flipping-gaussian"),
     (lambda: tidepull.Client("127.0.0.1:8000"), "url must be an address such as 'http://127.0.0.1:8000'"),
     (lambda: tidepull.Client(None), "url must be an address"),  # type: ignore[arg-type]
     (lambda: remote().reward("visit 1", float("nan")), "reward must be a finite number, got nan"),
