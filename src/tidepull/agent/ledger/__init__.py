@@ -32,8 +32,6 @@ def ledger_at(
         return MemoryLedger(), "memory"
     if isinstance(path, str) and path.startswith(_SCHEMES):
         path = place_of(path)
-    if not (isinstance(path, str | os.PathLike) or hasattr(path, "database")):
-        raise ParameterError(f"path must be a file or a postgresql:// URL, got {path!r}")
     if isinstance(path, str | os.PathLike):
         _require_file(path)
         if not (create or read_only or Path(path).exists()) and Path(path).parent.is_dir():
