@@ -36,7 +36,6 @@ class Mixture(Stateful):
         the mixture's log likelihood of it. NaN entries are replaced by the mixture's. The share is
         at most 1 / count, so that its cost decreases, and that of a change of model grows like log
         count."""
-        weights.fill_in(self.log_weights, scores)
         share = 1.0 / count if self._share * count > 1.0 else self._share
         gain = float(weights.reweigh(self.log_weights, scores, self.prior, share))
         self.evidence += gain
@@ -81,7 +80,8 @@ class Mixture(Stateful):
         in `inactive` are not drawn."""
         explored = int(rng.binomial(count, explore))
         chances = np.exp(self.log_weights)
-        chances[inactive] = 0.0
+        if len(inactive):
+            chances[inactive] = 0.0
         found = [self._of_a_random_family(rng, inactive, chances) for _ in range(explored)]
         sums = chances.cumsum()
         places = rng.random(count - explored + more) * sums[-1]

@@ -142,8 +142,10 @@ class Tide:
     @property
     def pending(self) -> bool:
         """Whether `upkeep` has something to do."""
-        groups = self._structural, self._patterns
-        return any(group is not None and group.pending for group in groups)
+        structural, patterns = self._structural, self._patterns
+        return (patterns is not None and patterns.pending) or (
+            structural is not None and structural.pending
+        )
 
     @property
     def under_way(self) -> bool:

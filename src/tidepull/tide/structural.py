@@ -274,10 +274,14 @@ class StructuralThompson(Stateful):
         leading models."""
         (X, now), mixtures = self._features(context), self._fit.mixtures
         drawn = draw(mixtures, draws, self._shared, self._rng_box(self._rng))
-        rewards = rewards_of(
+        means, *logs = [
             mixture.values(ms, z, X, now, self._shared)
             for mixture, (ms, z) in zip(mixtures, drawn, strict=True)
+        ]
+        noises = (
+            mixture.noise(ms) for mixture, (ms, _) in zip(mixtures[1:], drawn[1:], strict=True)
         )
+        rewards = rewards_of(means, zip(logs, noises, strict=True))
         self._rounds += 1
         return rewards[:-1], rewards[-1]
 

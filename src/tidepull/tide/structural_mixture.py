@@ -88,15 +88,17 @@ class StructuralMixture(Stateful):
 
     def values(
         self, ms: IntArray, z: FloatArray, X: FloatArray, now: float, shared: bool
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> FloatArray:
         """The expected value of every arm in each draw (rows) of a model and of standard normal
-        numbers, and the variance of its noise."""
-        models, scales = self.models, _DRAW_SCALES[shared]
+        numbers."""
         if shared:
-            values = self.centre + self.spread * self._shared_draws(ms, z, X, now)
-        else:
-            values = models.draws(ms, z, X[0], now, scales, self.centre, self.spread)
-        return values, models.noises[ms, None] * self.spread**2
+            return self.centre + self.spread * self._shared_draws(ms, z, X, now)
+        return self.models.draws(ms, z, X[0], now, _DRAW_SCALES[False], self.centre, self.spread)
+
+    def noise(self, ms: IntArray) -> FloatArray:
+        """Variance of the noise under each of some models (rows)."""
+        noise: FloatArray = self.models.noises[ms, None] * self.spread**2
+        return noise
 
     def _shared_draws(
         self, drawn: IntArray, z: FloatArray, X: FloatArray, now: float
@@ -151,14 +153,15 @@ def draw(
     return list(zip(ms, z, strict=True))
 
 
-def rewards_of(values: Iterable[tuple[FloatArray, FloatArray | float]]) -> FloatArray:
-    """Expected rewards of values and the variances of their noise: values as they are, or chances
-    times sizes."""
-    (means, _), *sizes = values
+def rewards_of(
+    means: FloatArray, sizes: Iterable[tuple[FloatArray, FloatArray | float]]
+) -> FloatArray:
+    """Expected rewards: means as they are, or chances times sizes, of which there are the logarithm
+    and the variance of its noise."""
     for logs, noise in sizes:
         size = np.exp(np.clip(logs + 0.5 * noise, -_LARGEST_LOG, _LARGEST_LOG))
         means = np.clip(means, 1e-6, 1.0) * size
-    return np.asarray(means)
+    return means
 
 
 def sure_week(
@@ -193,10 +196,11 @@ def sure_week(
             start = monday + week * WEEK_SECONDS + day * DAY_SECONDS
             times = start + (np.arange(24) + 0.5) * HOUR_SECONDS
             X = np.array([blocks.features(float(t), np.zeros(blocks.context_dim)) for t in times])
-            values = rewards_of(
+            (means, _), *sizes = (
                 mixture.in_rewards(weights[..., :-1] @ X[:, :-1].T + on * deviations[..., None])
                 for mixture, weights, deviations in drawn
             )
+            values = rewards_of(means, sizes)
             values = np.where(available[:, None], values, -np.inf)
             best &= values == values.max(axis=1, keepdims=True)
         chances = best.mean(axis=0)

@@ -9,12 +9,12 @@ import numpy as np
 
 from tidepull._internal.kernels import kernel
 from tidepull.policies.exploration import best_shares
-from tidepull.tide.models.algebra import compiled
+from tidepull.tide.models.algebra import compiled, inlined
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 
-@compiled
-def fill_in(log_weights: FloatArray, scores: FloatArray) -> None:
+@inlined
+def _fill_in(log_weights: FloatArray, scores: FloatArray) -> None:
     """Replace NaN entries by the mixture's log likelihood."""
     top, silent = -np.inf, False
     for m in range(scores.shape[0]):
@@ -37,10 +37,12 @@ def fill_in(log_weights: FloatArray, scores: FloatArray) -> None:
 
 @compiled
 def reweigh(log_weights: FloatArray, scores: FloatArray, prior: FloatArray, share: float) -> float:
-    """Bayes' rule, then fixed share; returns the mixture's log likelihood of the round.
+    """Bayes' rule, then fixed share; returns the mixture's log likelihood of the round. Scores that
+    are NaN are replaced by it.
 
     v_m ~ w_m p_m(r);  w_m <- (1 - alpha) v_m + alpha prior_m
     """
+    _fill_in(log_weights, scores)
     n = log_weights.shape[0]
     top = -np.inf
     for m in range(n):
