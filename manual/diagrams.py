@@ -148,7 +148,7 @@ TIDE = Diagram(
             (
                 "level, hour, weekday, weekend, context,",
                 "context by hour, slow deviation",
-                "36 to 72 structures, weighted",
+                "24 or 48 structures, weighted",
             ),
             "core",
         ),
