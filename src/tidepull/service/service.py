@@ -49,7 +49,7 @@ RELOAD_INTERVAL = 0.5
 """Seconds between two looks at the tokens file."""
 
 RESTART_INTERVAL = 1.0
-"""Seconds after which work between requests begins anew where it has failed."""
+"""Seconds after which failed work between requests is tried again."""
 
 STORE_TIMEOUT = 5.0
 """Seconds without a word from the disk or the database after which a service is not ready."""
@@ -301,7 +301,10 @@ async def _until_done(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
             return await work()
         except Exception as error:
-            about = {"message": "work between requests failed; it begins anew", "exception": error}
+            about = {
+                "message": "work between requests failed; it is tried again",
+                "exception": error,
+            }
             asyncio.get_running_loop().call_exception_handler(about)
             await asyncio.sleep(RESTART_INTERVAL)
 
