@@ -37,6 +37,8 @@ from tidepull.types import FloatArray
 PROBLEM: Final = "authors-world"
 SLIP: Final = "d-lin-ucb-slip"
 """D-LinUCB with the slip of the authors' published code (`variant = "reference-code"`)."""
+AGAIN: Final = "paper-authors-again"
+"""The suite that plays cells which lie beyond once more, on other seeds."""
 SLIPPED: Final = ("flipping-vector", "rotating-vector-2048")
 """Rows of D-LinUCB that the authors played with the slip."""
 LUCK: Final = MappingProxyType(
@@ -96,12 +98,14 @@ def is_authors(study: Study) -> bool:
     return study.problem_id == PROBLEM
 
 
-def by_row(studies: Iterable[Study]) -> dict[str, Study]:
-    """The studies in the authors' world, by the row of the table, with the table's rounds."""
+def by_row(studies: Iterable[Study], *, again: bool = False) -> dict[str, Study]:
+    """The studies in the authors' world, by the row of the table, with the table's rounds; with
+    `again`, those on other seeds."""
     return {
         row: study
         for study in studies
         if is_authors(study)
+        and (study.suite == AGAIN) is again
         and (row := str(study.parameters["row"])) in published.REGRET
         and study.horizon == published.HORIZONS[row]
     }
@@ -114,9 +118,10 @@ def authors_regrets(row: str, group: Group) -> FloatArray:
     return group.regrets + [r.optimal - r.reward - r.regret for r in group.rows]
 
 
-def authors_cells(studies: Iterable[Study]) -> list[AuthorsCell]:
-    """Every cell of the table that was played in the authors' world, in the paper's order."""
-    played = by_row(studies)
+def authors_cells(studies: Iterable[Study], *, again: bool = False) -> list[AuthorsCell]:
+    """Every cell of the table that was played in the authors' world, in the paper's order; with
+    `again`, those on other seeds."""
+    played = by_row(studies, again=again)
     cells = []
     for row, figures in published.REGRET.items():
         for column, paper in figures.items():

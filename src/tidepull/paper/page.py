@@ -7,19 +7,24 @@ Markdown and shows it as HTML at the top of its report; `details.py` has everyth
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from importlib.resources import files
+from math import ceil
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
+from msgspec import convert
+
 from tidepull._internal.files import write_whole
 from tidepull.experiments.archive import export
-from tidepull.experiments.grid import searched_suite
+from tidepull.experiments.grid import SearchRule, is_last_rung, rung_number, searched_suite
 from tidepull.experiments.rows import Row
+from tidepull.experiments.search import LEAST
 from tidepull.paper.authors import (
     BEYOND,
     AuthorsCell,
@@ -44,6 +49,7 @@ from tidepull.paper.table import (
 from tidepull.paper.verdicts import FAILS, HOLDS, NOT_JUDGED, OPEN, Claim, verdicts_table
 from tidepull.reporting import figures, published
 from tidepull.reporting.frames import Frame, Study
+from tidepull.reporting.published import SEARCH_TRIALS
 from tidepull.reporting.result_tables import trials_text
 from tidepull.reporting.stats import sensitivities
 from tidepull.reporting.tables import Cell, Table, number, to_html, to_markdown
@@ -154,7 +160,11 @@ def _table(results: PaperResults) -> Iterator[Block]:
     if cells:
         across = list(across_cells([one.study for one in results.reports]))
         there, apart = "in the authors' world", "across worlds, without the digits and the slip"
-        yield "\n".join((*_tallies(there, cells), *_tallies(apart, across)))
+        tallies = [*_tallies(there, cells), *_tallies(apart, across)]
+        if again := authors_cells(results.frame.studies, again=True):
+            seeds = again[0].ours.trials
+            tallies.insert(1, f"- The same cells on {seeds} other seeds: {tally_cells(again)}")
+        yield "\n".join(tallies)
         why: dict[str, list[str]] = {}
         for place, (words, figures) in (best_reasons(across) | best_reasons(cells)).items():
             why.setdefault(words, []).append(f"{place} ({figures})")
@@ -162,7 +172,7 @@ def _table(results: PaperResults) -> Iterator[Block]:
             lines = " ".join(f"{words}: {', '.join(places)}." for words, places in why.items())
             yield f"Why those best columns differ. {lines}"
         yield "![Differences in the authors' world](results/authors.svg)"
-    if choices := list(best_choices(results.frame.suites)):
+    if choices := [*best_choices(results.frame.suites), *unfinished_searches(results.frame)]:
         yield (
             "How the best settings across worlds were chosen (the paper: highest mean reward of all "
             "96 and 576 settings, five trials of each):"
@@ -221,8 +231,8 @@ def _differences(frame: Frame) -> str:
 def tally(claims: Sequence[Claim]) -> str:
     """How many of the paper's claims hold, fail, are open and not judged."""
     papers = [claim for claim in claims if not claim.beyond_paper]
-    words = (HOLDS, FAILS, OPEN, NOT_JUDGED)
-    counts = ", ".join(f"{sum(c.outcome == word for c in papers)} {word}" for word in words)
+    words = {HOLDS: "hold", FAILS: "fail", OPEN: "open", NOT_JUDGED: "not judged"}
+    counts = ", ".join(f"{sum(c.outcome == o for c in papers)} {w}" for o, w in words.items())
     return f"{len(papers)} claims of the paper: {counts}."
 
 
@@ -271,14 +281,39 @@ def missing_blocks(frame: Frame) -> Iterator[str]:
     yield "Not played, for want of processor time:"
     lines = []
     if searched:
-        lines.append(
-            f"- of searches, whose later rungs wait for them: {_counted(searched)}; their best cells "
-            "are empty."
-        )
+        lines.append(f"- of searches: {_counted(searched)}.")
     if reported:
         lines.append(f"- of reports: {_counted(reported)}; cells and claims stand on the others.")
     yield "\n".join(lines)
     yield "`tidepull reproduce --known research/results/trials` plays them."
+
+
+def unfinished_searches(frame: Frame) -> Iterator[str]:
+    """Networks whose search by halving has not come to its end, with the trials that the rule of
+    their suite still asks for."""
+    lost = {id.rsplit("/", 2)[0] for id in frame.gaps.missing}
+    for first in (study for study in frame.studies if rung_number(study.suite) == 1):
+        suite = searched_suite(first.suite)
+        rungs = [
+            study
+            for study in frame.studies
+            if searched_suite(study.suite) == suite and study.problem == first.problem
+        ]
+        for name, settings in first.grids.items():
+            played = [study for study in rungs if name in study.grids]
+            ended = any(study.suite == suite or is_last_rung(study.suite) for study in played)
+            if f"{name}-best" not in HEADS or (ended and f"{first.problem}/{name}" not in lost):
+                continue
+            rule = convert(tomllib.loads(frame.suites[first.suite]).get("search", {}), SearchRule)
+            asked = sum(
+                (rung.seeds or SEARCH_TRIALS) * max(LEAST, ceil(len(settings) / rule.eta**passed))
+                for passed, rung in enumerate(rule.rungs)
+            )
+            count = sum(len(group.rows) for study in played for group in study.grids[name])
+            yield (
+                f"{HEADS[f'{name}-best']} of {first.problem}: not chosen, since the search is not "
+                f"finished; {asked - count:,} of its {asked:,} trials are missing"
+            )
 
 
 def halved_grids(frame: Frame) -> str:
@@ -369,7 +404,11 @@ def _draw_authors(cells: Sequence[AuthorsCell], path: Path) -> None:
     for number_, column in enumerate(published.COLUMNS):
         points = [cell for cell in cells if cell.column == column]
         places = [rows.index(cell.row) + (number_ - 2.5) / 9 for cell in points]
-        axes.plot([cell.z for cell in points], places, "o", ms=5, label=HEADS[column])
+        if points:
+            tint = figures.colour(points[0].name)
+            inside = "white" if column.endswith("-default") else tint
+            z = [cell.z for cell in points]
+            axes.plot(z, places, "o", ms=5, c=tint, mfc=inside, label=HEADS[column])
     axes.set_yticks(range(len(rows)), rows)
     axes.invert_yaxis()
     axes.set_xlabel("ours minus the paper's in the authors' world, standard errors")

@@ -20,6 +20,7 @@ from tidepull.errors import ParameterError
 from tidepull.experiments.grid import setting_text
 from tidepull.experiments.selection import Default
 from tidepull.experiments.suite import Suite, find_suite, load_suite, own_suites, parse_suite
+from tidepull.paper.authors import AGAIN
 from tidepull.paper.exploration import TRIALS as EXPLORED
 from tidepull.paper.page import suite_costs
 from tidepull.paper.theory.simulate import configurations, simulate
@@ -52,7 +53,7 @@ SELECTED = "-selected"
 ONE_WORLD = 0
 """The seed of the one realisation of each problem, where all trials are played in one."""
 
-_TABLE = ("paper-table", AUTHORS, *(f"{search}{SELECTED}" for search in _OF_TABLE))
+_TABLE = ("paper-table", AUTHORS, AGAIN, *(f"{search}{SELECTED}" for search in _OF_TABLE))
 _REPORTS: dict[PaperPart, tuple[str, ...]] = {
     PaperPart.table: _TABLE,
     PaperPart.curves: _TABLE,
@@ -120,7 +121,8 @@ class PaperSuite:
 def paper_suite(
     name: str, *, trials: int | None, one_world: bool, chosen: Path | None = None
 ) -> PaperSuite:
-    """The suite, or a copy of it on fewer or more seeds (searches keep theirs), or in one world.
+    """The suite, or a copy of it on fewer or more seeds (searches and
+    cells that are played again keep theirs), or in one world.
 
     The authors' world gets the best networks of the selections in `chosen`, or of those that come
     along.
@@ -128,7 +130,7 @@ def paper_suite(
     text = original = find_suite(name).read_text()
     if name == AUTHORS:
         text += "".join(searched_there(text, [_selection(s, chosen) for s in _OF_TABLE]))
-    if trials is not None and name not in SEARCHES and name != "quick-sensitivity":
+    if trials is not None and name not in (*SEARCHES, AGAIN, "quick-sensitivity"):
         text = _with_seeds(text, f'seeds = "0-{trials - 1}"', f"--trials: the suite {name}")
     if one_world and "\nproblem_seed = " not in text:
         text = text.replace("\nseeds = ", f"\nproblem_seed = {ONE_WORLD}\nseeds = ", 1)

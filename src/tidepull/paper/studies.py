@@ -50,15 +50,13 @@ def combined(studies: Sequence[Study]) -> list[Study]:
         merged[key] = (
             study if present is None else replace(present, groups=_joined_groups(present, study))
         )
+    return sorted(merged.values(), key=lambda s: (_row(s.problem), s.problem, -s.horizon))
+
+
+def _row(problem: str) -> int:
+    """The row of the paper's table, or after the last."""
     order = list(published.REGRET)
-    return sorted(
-        merged.values(),
-        key=lambda s: (
-            order.index(s.problem) if s.problem in order else len(order),
-            s.problem,
-            -s.horizon,
-        ),
-    )
+    return order.index(problem) if problem in order else len(order)
 
 
 def judged_studies(studies: Sequence[Study]) -> list[Study]:
@@ -117,7 +115,7 @@ def searches_of(studies: Sequence[Study], *, last: bool = False) -> list[Study]:
     """Studies that show every setting of a grid, all settings of a policy played alike: whole
     grids, and the first rungs of searches by halving. With `last`, the trials from which searches
     chose: whole grids and last rungs. What one suite searched in both ways on one problem, at one
-    length, is one study. Searches over kinds of exploration come last."""
+    length, is one study. They are in the paper's order, searches over kinds of exploration last."""
     merged: dict[tuple[str, str, int, str], Study] = {}
     for study in studies:
         rung = rung_number(study.suite)
@@ -130,7 +128,10 @@ def searches_of(studies: Sequence[Study], *, last: bool = False) -> list[Study]:
         merged[key] = (
             replace(study, suite=suite) if known is None else _joined_searches(known, study)
         )
-    return sorted(merged.values(), key=lambda study: any(name in study.grids for name in RIVALS))
+    return sorted(
+        merged.values(),
+        key=lambda s: (any(name in s.grids for name in RIVALS), _row(s.problem)),
+    )
 
 
 def _joined_searches(known: Study, more: Study) -> Study:

@@ -33,6 +33,7 @@ ROOT = Path(__file__).parents[3]
 PAPER = {
     "paper-table",
     "paper-authors",
+    "paper-authors-again",
     "paper-stationary",
     "paper-criteo",
     "paper-exploration-report",
@@ -40,6 +41,7 @@ PAPER = {
     "paper-grid-contextual-selected",
     "paper-exploration-selected",
 }
+AUTHORS = {"paper-authors", "paper-authors-again"}
 CASES = len(list(configurations(horizon=8, seeds=2, seed=0)))
 SMALL = (
     'name = "small"\nseeds = "0-9"\nhorizon = 40\n[[problems]]\nid = "stationary-bernoulli"\n'
@@ -77,7 +79,7 @@ def test_table_has_its_best_columns_from_the_selection_that_comes_along() -> Non
     assert searches_of_part(PaperPart.table) == ()
 
 
-@pytest.mark.parametrize("name", sorted(PAPER - {"paper-authors"} | set(SEARCHES)))
+@pytest.mark.parametrize("name", sorted(PAPER - AUTHORS | set(SEARCHES)))
 def test_one_world_has_one_realisation_of_each_problem_and_as_many_trials(name: str) -> None:
     alone, own = (
         paper_suite(name, trials=None, one_world=True),
@@ -91,11 +93,20 @@ def test_one_world_has_one_realisation_of_each_problem_and_as_many_trials(name: 
         assert [spec.seed for spec in specs] == [spec.seed for spec in own.load().specs]
 
 
-def test_one_world_leaves_the_authors_world_as_it_is() -> None:
-    alone, own = (
-        paper_suite("paper-authors", trials=None, one_world=world) for world in (True, False)
-    )
+@pytest.mark.parametrize("name", sorted(AUTHORS))
+def test_one_world_leaves_the_authors_world_as_it_is(name: str) -> None:
+    alone, own = (paper_suite(name, trials=None, one_world=world) for world in (True, False))
     assert alone == own
+
+
+def test_cells_that_are_played_again_share_settings_and_no_seed_with_the_table() -> None:
+    table, again = (
+        {(s.problem, s.name): s.policy_parameters for s in load_suite(name).specs}
+        for name in ("paper-authors", "paper-authors-again")
+    )
+    assert again.items() <= table.items()
+    suite = paper_suite("paper-authors-again", trials=3, one_world=False)
+    assert {spec.seed for spec in suite.load().specs} == set(range(10, 30))
 
 
 def test_the_authors_world_has_the_best_networks_of_our_searches_beside_the_papers(
@@ -206,7 +217,7 @@ def test_page_has_the_papers_table_every_claim_and_the_theorem(
     assert "41 claims" in said.err
     page = (store / "report" / "index.html").read_text()
     assert "The paper&#x27;s table" in page or "The paper's table" in page
-    assert "41 claims of the paper: 0 holds, 0 fails, 41 open, 0 not judged." in page
+    assert "41 claims of the paper: 0 hold, 0 fail, 41 open, 0 not judged." in page
     assert f"{CASES} of {CASES} configurations keep every promise" in page
     assert 'id="stationary' in page or "small-stationary-bernoulli" in page
 

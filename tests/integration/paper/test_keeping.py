@@ -31,6 +31,7 @@ from tidepull.paper.page import (
     paper_results,
     played_words,
     results_blocks,
+    unfinished_searches,
     write_page,
 )
 from tidepull.paper.reproduce import paper_suite, report_seeds
@@ -365,9 +366,22 @@ def test_settings_of_an_unfinished_search_are_told_from_reports(tmp_path: Path) 
     keep(fill(tmp_path / "store", SEARCH, only=("*/seed-100",)), tmp_path / "kept")
     _, lost, _ = missing_blocks(archived_frame(tmp_path / "kept"))
     assert lost.splitlines() == [
-        "- of searches, whose later rungs wait for them: d-ucb on flipping-gaussian (12); sw-ucb on "
-        "flipping-gaussian (4); their best cells are empty.",
+        "- of searches: d-ucb on flipping-gaussian (12); sw-ucb on flipping-gaussian (4).",
         "- of reports: random on flipping-gaussian (2); cells and claims stand on the others.",
+    ]
+
+
+def test_a_search_that_was_stopped_says_how_many_of_its_trials_are_missing(tmp_path: Path) -> None:
+    networks = SEARCH.replace('name = "d-ucb"', 'name = "nlps"\nid = "d-ucb"')
+    (tmp_path / "grid.toml").write_text(networks)
+    place = ("--out", str(tmp_path / "store"), "--on", "here", "--json")
+    command("search", str(tmp_path / "grid.toml"), *place, "--only", "*/nlps/*")
+    whole = load_frame([Store.open(tmp_path / "store")])
+    assert list(unfinished_searches(whole)) == []
+    studies = tuple(study for study in whole.studies if study.suite == "grid-rung-1-of-2")
+    assert list(unfinished_searches(replace(whole, studies=studies))) == [
+        "best NN of flipping-gaussian: not chosen, since the search is not finished; 9 of its 15 "
+        "trials are missing"
     ]
 
 

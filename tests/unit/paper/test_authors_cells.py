@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.reporting.making import around, make_study
 from tidepull.paper.authors import (
+    AGAIN,
     LUCK,
     SLIP,
     across_worlds,
@@ -51,6 +52,13 @@ def test_cells_take_the_slip_where_the_authors_played_with_it() -> None:
         ("rotating-vector-32", "d-lin-ucb"),
         ("rotating-vector-2048", SLIP),
     ]
+
+
+def test_cells_that_are_played_again_on_other_seeds_are_told_apart() -> None:
+    first = authors_study("flipping-gaussian", {"d-ucb": around(1390)})
+    other = replace(authors_study("flipping-gaussian", {"d-ucb": around(1380)}), suite=AGAIN)
+    assert [cell.ours.mean for cell in authors_cells([other, first])] == [1390]
+    assert [cell.ours.mean for cell in authors_cells([first, other], again=True)] == [1380]
 
 
 def test_trials_in_the_authors_world_stay_out_of_the_reports() -> None:
