@@ -101,7 +101,7 @@ def test_one_world_leaves_the_authors_world_as_it_is(name: str) -> None:
 
 def test_cells_that_are_played_again_share_settings_and_no_seed_with_the_table() -> None:
     table, again = (
-        {(s.problem, s.name): s.policy_parameters for s in load_suite(name).specs}
+        {(s.problem_name, s.name): s.policy_parameters for s in load_suite(name).specs}
         for name in ("paper-authors", "paper-authors-again")
     )
     assert again.items() <= table.items()
