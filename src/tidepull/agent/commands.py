@@ -38,6 +38,7 @@ from tidepull.agent.records import (
     Record,
     link,
     pack_reward,
+    unpack_json,
     unpack_outcomes,
     unpack_reward,
 )
@@ -236,7 +237,7 @@ class CommandHandler:
     def erased(self) -> list[tuple[int, int]]:
         """Spans of records that rollbacks took back."""
         return [
-            (int(json.loads(record.body)["to"]), record.seq)
+            (int(unpack_json(record.body)["to"]), record.seq)
             for record in self.ledger.of_kind(Kind.ROLLBACK)
         ]
 
@@ -440,7 +441,7 @@ class CommandHandler:
         record = pending.record
         other = []
         if record.context is not None and not self._same_context(
-            request.context, json.loads(record.context)
+            request.context, unpack_json(record.context)
         ):
             other.append("context")
         if record.subject != (None if request.subject is None else self.hash(request.subject)):

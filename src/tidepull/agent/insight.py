@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +23,7 @@ from tidepull.agent.log import (
     settings_changes,
     spans,
 )
-from tidepull.agent.records import DecisionGroup, Kind
+from tidepull.agent.records import DecisionGroup, Kind, unpack_json
 from tidepull.agent.state import AgentState
 from tidepull.types import FloatArray, IntArray
 
@@ -419,7 +418,7 @@ def _setting_words(name: str, before: Any, after: Any) -> list[str]:
 
 def _describe_change(record: Any) -> str:
     if record.kind is Kind.ARMS:
-        change = json.loads(record.body)
+        change = unpack_json(record.body)
         done = {
             "add": "added",
             "retire": "retired",
@@ -433,13 +432,13 @@ def _describe_change(record: Any) -> str:
             else ""
         )
     if record.kind is Kind.UPGRADE:
-        told = json.loads(record.body)
+        told = unpack_json(record.body)
         gone = f"; {told['gone']:,} earlier ones were gone" if told["gone"] else ""
         return f"{told['policy']} rebuilt from {told['decisions']:,} decisions{gone}"
     if record.kind is Kind.SETTINGS:
         return "; ".join(
             words
-            for name, (before, after) in json.loads(record.body).items()
+            for name, (before, after) in unpack_json(record.body).items()
             for words in _setting_words(name, before, after)
         )
     if record.kind is Kind.NOTE:

@@ -8,7 +8,6 @@ room for.
 from __future__ import annotations
 
 import copy
-import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -21,7 +20,7 @@ from tidepull.agent.arms import Arms
 from tidepull.agent.clock import CALENDAR, Clock
 from tidepull.agent.control import quantise
 from tidepull.agent.fields import FieldState
-from tidepull.agent.records import Choice, DecisionGroup
+from tidepull.agent.records import Choice, DecisionGroup, unpack_json
 from tidepull.agent.schema import ENOUGH, Schema, guess, to_single_precision
 from tidepull.agent.settings import AgentSettings
 from tidepull.errors import LedgerError, SnapshotError
@@ -302,7 +301,7 @@ class Learning:
         """What a decision of the ledger leaves in the fields; the policy is not asked."""
         if choice.group is DecisionGroup.WARMUP:
             if context is not None and self.schema is None:
-                early = {"context": json.loads(context), "at": at, "arm": choice.arm}
+                early = {"context": unpack_json(context), "at": at, "arm": choice.arm}
                 self.early.append({**early, "available": choice.available.tolist(), "reward": None})
             return
         if self.schema is None:
@@ -313,7 +312,7 @@ class Learning:
                 )
             self._guess()
         if context is not None:
-            self.encode(json.loads(context), at)
+            self.encode(unpack_json(context), at)
 
     def pay_early(self, choice: Choice, reward: float) -> None:
         """The reward of one of the first decisions, kept for the policy that is made later."""

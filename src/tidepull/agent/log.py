@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from bisect import bisect_left
 from collections import deque
@@ -20,6 +19,7 @@ from tidepull.agent.records import (
     DecisionGroup,
     Kind,
     Record,
+    unpack_json,
     unpack_outcomes,
     unpack_reward,
 )
@@ -221,7 +221,7 @@ class DecisionLog:
 
 def settings_changes(ledger: Ledger, name: str) -> list[tuple[int, list[Any]]]:
     """When a setting was changed: the number of the record, and the values before and after."""
-    changes = [(record.seq, json.loads(record.body)) for record in ledger.of_kind(Kind.SETTINGS)]
+    changes = [(record.seq, unpack_json(record.body)) for record in ledger.of_kind(Kind.SETTINGS)]
     return [(seq, change[name]) for seq, change in changes if name in change]
 
 
@@ -296,7 +296,7 @@ class LogReader:
 
     def _rolled_back(self, record: Record, ledger: Ledger) -> None:
         """What was believed in between is believed no more."""
-        self._erased.append((int(json.loads(record.body)["to"]), record.seq))
+        self._erased.append((int(unpack_json(record.body)["to"]), record.seq))
         self.late = RecentShares(self._clock)
         for before in ledger.tail(0, record.seq):
             erased = any(after < before.seq <= upto for after, upto in self._erased)

@@ -3,7 +3,6 @@ a part at a time, beside the agent that decides."""
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.log import LogReader
 from tidepull.agent.rebuild import Pace, is_within
-from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
+from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_json
 from tidepull.agent.state import LAST, AgentState
 from tidepull.errors import InputError
 from tidepull.types import FloatArray
@@ -129,7 +128,7 @@ class PointInTime:
         learning, choice = self.state.learning, Choice.unpack(record.body)
         if learning.schema is None or record.context is None:
             return []
-        cleaned = json.loads(record.context)
+        cleaned = unpack_json(record.context)
         others = [
             (name, value)
             for name, field in learning.schema.fields.items()

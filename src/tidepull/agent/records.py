@@ -80,6 +80,14 @@ def record_of(row: Sequence[Any]) -> Record:
         ) from None
 
 
+def unpack_json(data: bytes) -> Any:
+    """What a record has as JSON."""
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise LedgerError(f"a record in the ledger is damaged ({error}); restore a copy") from None
+
+
 _LINKED = struct.Struct("<qBdqqqqq")
 _NO_CONTEXT = bytes(4)
 
@@ -306,7 +314,10 @@ class LearnAt(IntEnum):
     @classmethod
     def of(cls, data: bytes) -> LearnAt:
         """From the bytes of a reward; those of releases that knew no learning windows are short."""
-        return cls(data[8]) if len(data) > 8 else cls.ARRIVAL
+        try:
+            return cls(data[8]) if len(data) > 8 else cls.ARRIVAL
+        except ValueError as error:
+            raise LedgerError(f"a reward in the ledger is damaged ({error})") from None
 
 
 def pack_reward(

@@ -6,13 +6,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from tidepull import state as snapshots
-from tidepull.agent.clock import Clock
+from tidepull.agent.clock import LEAST, MOST, Clock
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.rebuild import Pace, Spans, is_within
 from tidepull.agent.records import Chain, Kind, Record
@@ -96,8 +97,18 @@ def replay(
     upto: int | None = None,
     pace: Pace | None = None,
 ) -> AgentState:
-    """Make the steps of some records; `pace`: beside other threads."""
+    """Make the steps of some records; `pace`: beside other threads. A record that is not as it was
+    written is named in the log."""
+    chain = Chain(next((record.hash for record in ledger.tail(after - 1, after)), b""))
+    damaged = False
     for record in ledger.tail(after, upto):
+        if not chain.fits(record) and not damaged:
+            damaged = True
+            _LOG.error(
+                "record %d is not as it was written, or one before it is missing: `tidepull agent "
+                "FILE check` says more, and a copy should be restored (said once)",
+                record.seq,
+            )
         state.apply(record, ledger)
         if pace is not None:
             pace.rest()
@@ -108,7 +119,8 @@ def replay(
 class LedgerCheck:
     """What was found in a ledger. `differences` are decisions that come out otherwise when
     repeated, `damaged_records` those whose hash does not fit, or that do not come after the one
-    that they came after."""
+    that they came after. `last` is the number of the last record, and `last_at` its moment: what a
+    copy of the file without its log lacks is behind it."""
 
     records: int
     decisions: int
@@ -119,6 +131,8 @@ class LedgerCheck:
     damaged_records: int
     damaged_snapshots: int
     faults: list[str]
+    last: int = 0
+    last_at: float | None = None
 
     @property
     def sound(self) -> bool:
@@ -136,6 +150,11 @@ class LedgerCheck:
         lines = [
             f"{self.records:,} records: {self.decisions:,} decisions, {self.rewards:,} rewards."
         ]
+        if self.last_at is not None and LEAST < self.last_at < MOST:
+            moment = datetime.fromtimestamp(self.last_at, UTC)
+            lines.append(
+                f"The last one is record {self.last:,}, of {moment:%Y-%m-%d %H:%M:%S} UTC."
+            )
         if self.differences is None:
             lines.append("It was not repeated: early records or contexts are not there any more.")
         elif not self.differences:
@@ -192,6 +211,8 @@ def check_ledger(fresh: AgentState, ledger: Ledger, erased: list[tuple[int, int]
         len(found.damaged),
         unreadable,
         faults,
+        found.last,
+        found.last_at,
     )
 
 
@@ -206,6 +227,8 @@ class _Survey:
     damaged: list[int] = field(default_factory=list)
     hashes: dict[int, str] = field(default_factory=dict)
     whole: bool = True
+    last: int = 0
+    last_at: float | None = None
     _chain: Chain = field(default_factory=Chain)
 
     def add(self, record: Record, saved: dict[int, Snapshot]) -> None:
@@ -213,6 +236,7 @@ class _Survey:
         if not self.kinds:
             self.whole = record.seq == 1
         self.kinds[record.kind] += 1
+        self.last, self.last_at = record.seq, record.at
         self.whole &= record.kind is not Kind.REMOVED
         if record.kind is Kind.DECISION:
             self.decisions.add(record.seq)

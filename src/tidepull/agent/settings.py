@@ -17,9 +17,16 @@ from tidepull import __version__
 from tidepull.agent.arms import arms_of
 from tidepull.agent.clock import Clock
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.records import RELEASE_KEY, Kind, is_newer, is_older, newer_store
+from tidepull.agent.records import (
+    RELEASE_KEY,
+    Kind,
+    is_newer,
+    is_older,
+    newer_store,
+    unpack_json,
+)
 from tidepull.agent.schema import Schema
-from tidepull.errors import ParameterError, WrongStoreError
+from tidepull.errors import LedgerError, ParameterError, WrongStoreError
 from tidepull.registry import Entry, Named, Registry
 
 _LOG = logging.getLogger("tidepull")
@@ -310,22 +317,41 @@ def load_settings(
         settings = new_settings(given, where)
         require(settings)
         salt = _salt(settings.seed, given).hex()
-        ledger.write({"settings": settings.text(), "salt": salt, RELEASE_KEY: __version__})
+        ledger.write({**_sealed(settings.text(), salt), RELEASE_KEY: __version__})
     else:
-        stored = json.loads(text)
-        for record in ledger.of_kind(Kind.UPGRADE)[-1:]:
-            told = json.loads(record.body)
-            stored |= {name: told[name] for name in _OF_POLICY}
-        if written_by is not None and is_older(written_by):
-            stored.setdefault("policy_version", 0)  # of a release that did not note it
+        if ledger.read(_SEAL) not in (None, _sealed(text, salt)[_SEAL]):
+            raise _damaged(where)
         try:
+            stored = json.loads(text)
+            for record in ledger.of_kind(Kind.UPGRADE)[-1:]:
+                told = unpack_json(record.body)
+                stored |= {name: told[name] for name in _OF_POLICY}
+            if written_by is not None and is_older(written_by):
+                stored.setdefault("policy_version", 0)  # of a release that did not note it
             settings = AgentSettings.read(json.dumps(stored), earlier=written_by is None)
+            bytes.fromhex(salt)
         except ParameterError as error:
             raise WrongStoreError(f"{where} cannot be opened: {error}") from None
+        except (AttributeError, KeyError, TypeError, ValueError):  # no settings
+            raise _damaged(where) from None
         _require_same(settings, given, where)
         if written_by != __version__ and not read_only:
-            ledger.write({RELEASE_KEY: __version__, "settings": json.dumps(stored)})
+            ledger.write({**_sealed(json.dumps(stored), salt), RELEASE_KEY: __version__})
     return settings, bytes.fromhex(salt)
+
+
+_SEAL = "seal"
+"""The text of a ledger that has a hash of its settings and its salt; none before 0.3."""
+
+
+def _sealed(settings: str, salt: str) -> dict[str, str]:
+    """Settings, salt and their hash as texts of a ledger: all decisions follow from them."""
+    seal = blake2b(f"{settings} {salt}".encode(), digest_size=8).hexdigest()
+    return {"settings": settings, "salt": salt, _SEAL: seal}
+
+
+def _damaged(where: str) -> LedgerError:
+    return LedgerError(f"{where} is damaged: its settings are not as written; restore a copy")
 
 
 def new_settings(given: Mapping[str, Any], where: str) -> AgentSettings:

@@ -31,7 +31,7 @@ from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import HasSequence, sequence_width
 from tidepull.agent.log import DecisionLog
 from tidepull.agent.rebuild import Rebuild
-from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
+from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_json
 from tidepull.agent.state import AgentState
 from tidepull.registry import Named
 from tidepull.types import FloatArray, IntArray
@@ -163,7 +163,7 @@ class Shadow(Rebuild):
 
     def _apply(self, record: Record, ledger: Ledger) -> None:
         super()._apply(record, ledger)
-        if record.kind is Kind.SETTINGS and "promotion" in (change := json.loads(record.body)):
+        if record.kind is Kind.SETTINGS and "promotion" in (change := unpack_json(record.body)):
             self._promoted = self._is_promoted(change["promotion"][1])
 
     def _repeat(self, record: Record) -> None:

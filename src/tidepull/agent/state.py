@@ -7,7 +7,6 @@ The agent makes a record of every step; after a restart the records make the ste
 from __future__ import annotations
 
 import copy
-import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -32,7 +31,15 @@ from tidepull.agent.delays import RewardDelays
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.rebuild import Rebuild, counts, is_within, teaches
-from tidepull.agent.records import Choice, DecisionGroup, Kind, LearnAt, Record, unpack_reward
+from tidepull.agent.records import (
+    Choice,
+    DecisionGroup,
+    Kind,
+    LearnAt,
+    Record,
+    unpack_json,
+    unpack_reward,
+)
 from tidepull.agent.settings import AgentSettings
 from tidepull.errors import LedgerError, SnapshotError
 from tidepull.types import BoolArray, FloatArray, Snapshot
@@ -125,16 +132,10 @@ class AgentState:
             return DecisionGroup.IMPORTED
         if self.settings.control == 0.0:
             return DecisionGroup.POLICY
-        of = (
-            ("decision", self.decisions)
-            if inputs.subject is None
-            else ("subject", inputs.subject.hex())
-        )
-        return (
-            DecisionGroup.CONTROL
-            if unit(self._salt, "group", *of) < self.settings.control
-            else DecisionGroup.POLICY
-        )
+        subject = inputs.subject
+        of = ("decision", self.decisions) if subject is None else ("subject", subject.hex())
+        in_control = unit(self._salt, "group", *of) < self.settings.control
+        return DecisionGroup.CONTROL if in_control else DecisionGroup.POLICY
 
     def chances(
         self,
@@ -285,7 +286,7 @@ class AgentState:
     def apply(self, record: Record, ledger: Ledger) -> None:
         """Make the step that a record is of, and compare with what it says."""
         if record.kind is Kind.UPGRADE:
-            told = json.loads(record.body)
+            told = unpack_json(record.body)
             self.settings = self.settings.without_promoted(told["policy"], told["parameters"])
             if record.seq == self.rebuild_at:
                 self.upgrade(self.settings, ledger, record.seq - 1, record.slices)
@@ -341,11 +342,11 @@ class AgentState:
 
     def _apply_plain(self, record: Record, ledger: Ledger, slices: int) -> None:
         if record.kind is Kind.ARMS:
-            self.change_arms(json.loads(record.body), ledger, record.seq - 1, slices)
+            self.change_arms(unpack_json(record.body), ledger, record.seq - 1, slices)
         elif record.kind in (Kind.FREEZE, Kind.UNFREEZE):
             self.frozen = record.kind is Kind.FREEZE
         elif record.kind is Kind.SETTINGS:
-            self.change_settings(json.loads(record.body), ledger, record.seq, slices)
+            self.change_settings(unpack_json(record.body), ledger, record.seq, slices)
         elif record.kind is Kind.NOTE:
             self.latest = record.at
 
@@ -358,7 +359,7 @@ class AgentState:
             )
         imported = choice.group is DecisionGroup.IMPORTED
         available = self.arms.widened(choice.available)
-        cleaned = json.loads(record.context)
+        cleaned = unpack_json(record.context)
         inputs = DecisionInputs(
             cleaned, record.at, available, record.subject, choice.arm, imported,
             choice.baseline, choice.propensity,

@@ -21,7 +21,7 @@ from tidepull._internal.extras import needs
 from tidepull._internal.files import replacing
 from tidepull.agent.insight import Insight
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.records import Choice, DecisionGroup, Kind
+from tidepull.agent.records import Choice, DecisionGroup, Kind, unpack_json
 from tidepull.errors import DataError, InputError
 from tidepull.types import FloatArray
 
@@ -94,7 +94,7 @@ def rows(
 
 def _context(insight: Insight, stored: bytes) -> dict[str, Any]:
     """A context as it was given: moments as text, not as seconds."""
-    context: dict[str, Any] = json.loads(stored)
+    context: dict[str, Any] = unpack_json(stored)
     for name in insight.moments & context.keys():
         context[name] = insight.clock.datetime(context[name]).isoformat()
     return context
@@ -296,7 +296,7 @@ def _values(insight: Insight, field: str) -> dict[int, Any]:
     values = {}
     for record in insight.ledger.tail(0):
         if record.kind is Kind.DECISION and record.context is not None:
-            value = json.loads(record.context).get(field)
+            value = unpack_json(record.context).get(field)
             if value is not None:
                 values[record.seq] = value
     return values

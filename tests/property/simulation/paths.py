@@ -15,6 +15,7 @@ from tidepull.errors import HeldError
 ROOT = "/simulated"
 _disk: Disk | None = None
 _held: set[str] = set()
+_marks: dict[tuple[str, str], int] = {}  # they outlive power cuts, the worst case
 
 
 def mount(disk: Disk | None) -> None:
@@ -22,6 +23,7 @@ def mount(disk: Disk | None) -> None:
     global _disk
     _disk = disk
     _held.clear()
+    _marks.clear()
 
 
 def release_all() -> None:
@@ -104,6 +106,12 @@ class SimulatedFileLock:
         if self._name in _held:
             raise HeldError(f"{path} is held by this process")
         _held.add(self._name)
+
+    def marked(self, file: object) -> int:
+        return _marks.get((self._name, str(file)), 0)
+
+    def mark(self, file: object, seq: int) -> None:
+        _marks[self._name, str(file)] = seq
 
     def release(self) -> None:
         _held.discard(self._name)

@@ -7,6 +7,8 @@ import os
 import resource
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -19,6 +21,7 @@ from tests.unit.agent.worlds import SHOP, START, serve, visit
 from tidepull import __version__
 from tidepull.agent.agent import Agent
 from tidepull.agent.ledger.sqlite import VERSION, SqliteLedger
+from tidepull.agent.records import pack_reward
 from tidepull.agent.state import AgentState
 from tidepull.errors import (
     ContextError,
@@ -326,3 +329,146 @@ def test_batch_that_a_policy_refuses_halfway_leaves_nothing_of_it(
         agent.choose_many([{}] * 3)
         assert agent.state().decisions == 6
         assert agent.check().differences == 0
+
+
+def crashed(path: Path, visits: int) -> None:
+    """An agent whose process died with some visits in its log."""
+    program = (
+        "import os, sys; from tests.unit.agent.worlds import SHOP, serve; from tidepull import Agent; "
+        "agent = Agent(sys.argv[1], **SHOP, training='inline'); "
+        "serve(agent, 0, int(sys.argv[2])); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(path), str(visits)], check=True)
+    assert Path(f"{path}-wal").stat().st_size > 100_000
+
+
+def cut(log: Path) -> None:
+    log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
+
+
+def flip(log: Path) -> None:
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 1
+    log.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("harm", "sentence"),
+    [(cut, "missing or cut off; put it back"), (Path.unlink, "missing or cut off; put it back"),
+     (flip, "commits in it cannot be read; restore a copy")],
+    ids=["cut", "deleted", "flipped"],
+)  # fmt: skip
+def test_log_that_a_crash_left_and_that_is_harmed_is_refused(
+    tmp_path: Path, harm: Any, sentence: str
+) -> None:
+    path = tmp_path / "shop.db"
+    crashed(path, 40)
+    whole = Path(f"{path}-wal").read_bytes()
+    harm(Path(f"{path}-wal"))
+    for _ in range(2):
+        with pytest.raises(LedgerError, match=sentence):
+            Agent(path)
+    Path(f"{path}-wal").write_bytes(whole)
+    with Agent(path, training="inline") as agent:
+        assert serve(agent, 40, 60) == serve(twin(40), 40, 60)
+
+
+def test_copy_that_is_put_back_is_no_loss(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    made(path, 20)
+    copy = path.read_bytes()
+    crashed(path, 40)
+    for ending in ("", "-wal", "-shm"):
+        Path(f"{path}{ending}").unlink()
+    path.with_name("other").write_bytes(copy)  # keeps the number of the deleted file from it
+    path.write_bytes(copy)
+    with Agent(path) as agent:
+        assert agent.state().decisions == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "harmed"),
+    [("settings", "null"), ("settings", "{"), ("salt", "zz"), ("salt", "00" * 16),
+     ("settings", "replace(value, '0.05', '0.85')")],
+)  # fmt: skip
+def test_harmed_settings_are_refused(tmp_path: Path, text: str, harmed: str) -> None:
+    path = tmp_path / "shop.db"
+    made(path, 5)
+    value = harmed if harmed.startswith("replace") else f"'{harmed}'"
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(f"UPDATE texts SET value = {value} WHERE key = ?", (text,))
+    with pytest.raises(LedgerError, match="is damaged: its settings are not as written; restore"):
+        Agent(path)
+
+
+def test_harmed_reward_after_the_last_snapshot_is_named_when_it_is_learnt_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "shop.db"
+    with Agent(path, **SHOP, training="inline") as agent:
+        serve(agent, 0, 20)
+        agent.close(save=False)
+    with closing(sqlite3.connect(path)) as file, file:
+        (seq,) = file.execute("SELECT max(seq) FROM records WHERE kind = 2").fetchone()
+        file.execute("UPDATE records SET body = ? WHERE seq = ?", (pack_reward(0.5), seq))
+    with Agent(path, read_only=True):
+        assert f"record {seq} is not as it was written" in caplog.text
+
+
+def test_record_that_is_no_json_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    made(path)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE records SET context = ? WHERE seq = 9", (b'{"age": \xb1}',))
+    with Agent(path, read_only=True) as agent:
+        with pytest.raises(LedgerError, match="a record in the ledger is damaged"):
+            agent.history("rows")
+        assert not agent.check().sound
+
+
+@pytest.mark.parametrize("work", ["add", "save", "upgrade", "choose"])
+def test_agent_that_is_closed_beside_a_call_says_that_it_is_closed(
+    tmp_path: Path, work: str
+) -> None:
+    path = tmp_path / "shop.db"
+    agent = Agent(path, **SHOP, training="manual")
+    agent.choose_many([visit(n) for n in range(1000)])
+    said, begun = list[str](), threading.Event()
+
+    def go_on() -> None:
+        try:
+            for n in range(1000):
+                begun.set()
+                given: dict[str, Any] = {"add": [f"new {n}"], "choose": [visit(n)]}
+                getattr(agent, work)(*given.get(work, ()))
+        except LedgerError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    assert begun.wait(20)
+    time.sleep(0.1)
+    agent.close()
+    thread.join(60)
+    assert said == [f"the agent at {path} is closed; open it again"]
+    with Agent(path) as again:
+        assert again.check().sound
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_agent_in_a_directory_that_cannot_be_written_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    made(path, 20)
+    path.chmod(0o444)
+    tmp_path.chmod(0o555)
+    program = (
+        "import os, sys; from tidepull import Agent; Agent(sys.argv[1], read_only=True).close(); "
+        "os.setgid(65534); os.setuid(65534); "
+        "print(Agent(sys.argv[1], read_only=True).state().decisions)"
+    )
+    for folder in (*tmp_path.parents[:2], tmp_path):
+        folder.chmod(folder.stat().st_mode | 0o005)
+    shown = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True
+    )
+    assert shown.stdout == "20\n", shown.stderr

@@ -364,7 +364,8 @@ class SqlLedger:
     def snapshot(self, seq: int) -> bytes:
         """A snapshot; a `LedgerError` where it is damaged."""
         query = "SELECT checksum, data FROM {snapshots} WHERE {mine} AND seq = ?"
-        checksum, packed = self._rows(query, seq)[0]
+        rows = self._rows(query, seq)
+        checksum, packed = rows[0] if rows else (None, b"")
         if zlib.crc32(packed) != checksum:
             raise LedgerError(
                 f"the snapshot {seq} in {self.where} is damaged: its checksum does not fit"

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import weakref
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -44,6 +45,7 @@ class FileLock:
                 "close it there, open it with read_only=True, or let `tidepull serve` have it, "
                 "which many processes can call"
             )
+        self._marked = os.pread(self._file, _MARK_SIZE, _MARK_AT)
         now = datetime.now().astimezone().isoformat(timespec="seconds")
         about = {
             "pid": os.getpid(),
@@ -56,12 +58,27 @@ class FileLock:
             os.pwrite(self._file, json.dumps(about).encode(), 0)
         _LOCKS.add(self)
 
+    def marked(self, file: object) -> int:
+        """The number of the last record that was safe when a process died with a file open; 0 where
+        it was another file, or it was closed."""
+        name, _, seq = self._marked.decode(errors="replace").strip("\0 ").rpartition(" ")
+        return int(seq) if name == str(file) and seq.isdecimal() else 0
+
+    def mark(self, file: object, seq: int) -> None:
+        """Note that a record of a file is safe, in the system's cache alone; 0: it is closed."""
+        text = f"{file} {seq}".encode() if seq else b""
+        with suppress(OSError):  # an earlier mark is true, too
+            os.pwrite(self._file, text.ljust(_MARK_SIZE, b"\0"), _MARK_AT)
+
     def release(self) -> None:
         """Others may write now."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
+
+_MARK_AT, _MARK_SIZE = 1024, 64
+"""Where in a lock's file the mark is, in bytes."""
 
 RELEASE_SECONDS = 1.0
 """How long a lock of this process is waited for: an agent that was dropped frees its file when the
@@ -103,7 +120,7 @@ def _program() -> str:
 def _holder(data: bytes) -> dict[str, Any]:
     """What a lock's file says of its holder; empty where it says nothing."""
     try:
-        about = json.loads(data)
+        about = json.loads(data.partition(b"\0")[0])
     except ValueError:
         return {}
     return about if isinstance(about, dict) else {}

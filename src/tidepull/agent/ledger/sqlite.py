@@ -7,6 +7,7 @@ Records wait in a list until a thread needs one of them to be safe (`waiting.py`
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import threading
 import time
@@ -19,6 +20,7 @@ from tidepull._internal.files import drop_cache, sync, temporary_name
 from tidepull.agent.ledger.base import COLUMNS, SqlLedger
 from tidepull.agent.ledger.commits import GroupCommit
 from tidepull.agent.ledger.files import WATCH, FileLock, identity
+from tidepull.agent.ledger.wal import unreadable_commits
 from tidepull.agent.records import RELEASE_KEY, Record, newer_store, record_of
 from tidepull.errors import LedgerError, WrongStoreError
 
@@ -92,9 +94,26 @@ class SqliteLedger(SqlLedger):
             self.close()
             raise
         self._disk_failed = False
-        self._commits = GroupCommit(self._stored(), self._write, self.where)
+        stored = self._stored()
+        if self._file_lock is not None:
+            self._require_all(self._file_lock, stored)
+        self._commits = GroupCommit(stored, self._write, self.where)
         if not read_only:
             WATCH.add(self)
+
+    def _require_all(self, lock: FileLock, stored: int) -> None:
+        """Refuse a file that ends before what was safe when a process died with it: its log was
+        deleted or cut off."""
+        marked = lock.marked(self._files[0])
+        if marked <= stored:
+            return
+        lock.mark(self._files[0], marked)
+        self.close()
+        raise LedgerError(
+            f"{self.path} ends at record {stored:,}, and had {marked:,}: its log (-wal) is missing "
+            f"or cut off; put it back, restore a copy, or delete {self.path}.lock to go on without "
+            "its end"
+        )
 
     def _stored(self) -> int:
         return int(self._rows("SELECT coalesce(max(seq), 0) FROM records")[0][0])
@@ -102,6 +121,8 @@ class SqliteLedger(SqlLedger):
     def _write(self, waiting: list[Record]) -> None:
         with self._explained("write to"):
             self._insert(waiting)
+            if self._file_lock is not None:
+                self._file_lock.mark(self._files[0], waiting[-1].seq)
             size = sum(len(record.body) + len(record.context or b"") for record in waiting)
             self._count_pages(PAGES_OF_A_COMMIT + size // _PAGE)
 
@@ -151,14 +172,28 @@ class SqliteLedger(SqlLedger):
     def close(self) -> None:
         """Write what waits, close the file and let others have it."""
         try:
-            if self._file_lock is not None:
+            if self._file_lock is not None and hasattr(self, "_commits"):
                 self._flush_all()
+                self._file_lock.mark(self._files[0], 0)
         finally:
             self._closed = True
             WATCH.remove(self)
-            self._close_connections()
+            with self._alone():
+                self._close_connections()
             if self._file_lock is not None:
                 self._file_lock.release()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait for reads and writes of other threads, as long as a lock is waited for."""
+        commits: GroupCommit | None = getattr(self, "_commits", None)
+        locks = [self._reading] if commits is None else [commits.lock, self._reading]
+        held = [lock for lock in locks if lock.acquire(timeout=PATIENCE / 1000)]
+        try:
+            yield
+        finally:
+            for lock in held:
+                lock.release()
 
     def _close_connections(self, names: tuple[str, str] = ("_reader", "_writer")) -> None:
         """The last one moves the log into the file, if it may write."""
@@ -170,13 +205,19 @@ class SqliteLedger(SqlLedger):
     def _open(self) -> None:
         if self._read_only:
             _require_whole(self.path)
-            self._reader = _connect(f"{self.path.absolute().as_uri()}?mode=ro")
+            self._reader = _connect(f"{self.path.absolute().as_uri()}?{_reading(self.path)}")
             self._check(self._reader)
             return
         if not self.path.exists():
             self._create()
         _require_whole(self.path)
-        drop_cache(Path(f"{self.path}-wal"))  # only what is on disk is moved into the file
+        log = Path(f"{self.path}-wal")
+        drop_cache(log)  # only what is on disk is moved into the file
+        if (lost := unreadable_commits(log)) > 1:
+            raise LedgerError(
+                f"the log of {self.path} (-wal) is damaged: {lost} commits in it cannot be read; "
+                "restore a copy, or delete the log to go on without them"
+            )
         self._writer = _connect(self.path.absolute().as_uri())
         (mode,) = self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
@@ -340,6 +381,8 @@ class SqliteLedger(SqlLedger):
         try:
             yield
         except (sqlite3.Error, OSError) as error:
+            if self._closed:
+                raise LedgerError(f"the agent at {self.path} is closed; open it again") from error
             raise LedgerError(f"cannot {verb} {self.path}: {_fix(error)}") from error
 
 
@@ -358,6 +401,13 @@ def _require_whole(path: Path) -> None:
     log = path.with_name(path.name + "-wal")
     if size < (65536 if page == 1 else page) * pages and not (log.is_file() and log.stat().st_size):
         raise LedgerError(f"{path} is damaged: its end is missing; restore a copy")
+
+
+def _reading(path: Path) -> str:
+    """How a file is opened for reading. SQLite needs to write beside a file that may change; where
+    it cannot, one without a log is read as one that does not change."""
+    has_log = path.with_name(path.name + "-wal").exists()
+    return "mode=ro" if has_log or os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
 
 
 def _connect(uri: str) -> sqlite3.Connection:
