@@ -64,7 +64,7 @@ _DECLARED: tuple[Declared, ...] = (
      "feedforward neural-linear posterior sampling"),
     ("structural-ts", "tide.structural", "NoParameters", "StructuralThompson", {"version": 4},
      "Thompson sampling over structural time-series models: hours, weekdays, context, deviations"),
-    ("tide", "tide", "TideParameters", "Tide", {"version": 8},
+    ("tide", "tide", "TideParameters", "Tide", {"version": 9},
      "posterior sampling over models of time: hours, weekdays, context, and patterns in rounds"),
 )  # fmt: skip
 policies.declare(_DECLARED, "tidepull")

@@ -18,7 +18,7 @@ _TURNS = 16
 not learnt in time, and arms that never succeeded are locked out (research/lab/tide.md)."""
 
 
-_UNTIMED = ("fourier", "square", "seasons", "regimes")
+_UNTIMED = ("fourier", "square", "seasons", "phases", "own periods", "regimes")
 """Families that do not pay where times are given (research/lab/tide.md): visitors follow the clock,
 not the number of earlier visitors, and regimes fit the noise of real hours."""
 

@@ -240,7 +240,7 @@ class StructureSearch(Stateful):
         slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
         n, centre = len(window.t), float(window.t[len(window.t) // 2])
         alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
-        alike &= bank.regime_by[slots] == spec.regime_by
+        alike &= (bank.regime_by[slots] == spec.regime_by) & (bank.phases[slots] == spec.phases)
         for j in range(2):
             period, offset = bank.periods[slots, j], bank.offsets[slots, j]
             alike &= bank.shapes[slots, j] == spec.shapes[j]
@@ -258,7 +258,7 @@ class StructureSearch(Stateful):
         peak."""
         slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
         alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
-        alike &= bank.regime_by[slots] == spec.regime_by
+        alike &= (bank.regime_by[slots] == spec.regime_by) & (bank.phases[slots] == spec.phases)
         for j in range(2):
             alike &= (bank.shapes[slots, j] == spec.shapes[j]) & (
                 bank.offsets[slots, j] == spec.offsets[j]

@@ -84,7 +84,7 @@ def test_seasons_in_rounds_and_regimes_take_no_part_where_times_are_given() -> N
         policy.choose(context)
         return set(policy.explain().families)
 
-    untimed = {"fourier", "square", "seasons", "regimes"}
+    untimed = {"fourier", "square", "seasons", "phases", "own periods", "regimes"}
     assert untimed <= families(Context())
     assert families(Context(time=1.7e9)) == families(Context()) - untimed
     assert untimed <= families(Context(time=17.0))  # no seconds since 1970

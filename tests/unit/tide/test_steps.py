@@ -187,14 +187,14 @@ def test_priors_are_those_of_the_families_and_add_up() -> None:
     policy = tide(4)
     weights = dict(zip(policy.explain().families, policy.family_weights(), strict=True))
     assert sum(weights.values()) == pytest.approx(1.0)
-    unit = 0.80 + 0.015 + 0.015 + 0.02 + 0.04 + 0.04 + 0.02 + 0.16 + 0.01
+    unit = 0.80 + 0.015 + 0.015 + 0.02 + 0.04 + 0.04 + 0.02 + 0.002 + 0.16 + 0.01
     assert weights["stationary"] == pytest.approx(0.80 / unit)
     assert weights["network"] == pytest.approx(0.02 / unit)
     assert weights["seasons"] == 0.0
     both = tide(shape=ProblemShape(4, observation_dim=2))
     again = dict(zip(both.explain().families, both.family_weights(), strict=True))
     # Classes instead of changes; regimes stand beside all others, on trial.
-    others = unit - 0.16 - 0.01 + 0.04
+    others = unit - 0.002 - 0.16 - 0.01 + 0.04
     assert again["stationary"] / (1 - again["regimes"]) == pytest.approx(0.80 / others)
 
 

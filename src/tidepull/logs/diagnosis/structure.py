@@ -47,7 +47,8 @@ KINDS = {
 
 _KIND_OF = {
     "stationary": "nothing", "discounted": "drift", "changes": "changes", "fourier": "rounds",
-    "square": "rounds", "seasons": "rounds", "regimes": "regimes",
+    "square": "rounds", "seasons": "rounds", "phases": "rounds", "own periods": "rounds",
+    "regimes": "regimes",
     "turns": "last", "last event": "last", "last success": "last",
 }  # fmt: skip
 _ALL = 200

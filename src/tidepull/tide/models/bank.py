@@ -69,6 +69,7 @@ class ModelBank:
             offsets=np.zeros((n, 2)),
             regime_by=np.full(n, NO_COVARIATE),
             n_regimes=np.ones(n, np.int64),
+            phases=np.full(n, 2),
             interaction=np.full(n, NO_COVARIATE),
             appended=np.full(n, NO_COVARIATE),
             discount=np.ones(n),
@@ -119,6 +120,7 @@ class ModelBank:
         bank.shapes[m], bank.periods[m], bank.offsets[m] = spec.shapes, spec.periods, spec.offsets
         bank.regime_by[m], bank.n_regimes[m] = spec.regime_by, spec.n_lagged_regimes(layout.n_arms)
         bank.interaction[m], bank.appended[m] = spec.interaction, spec.appended
+        bank.phases[m] = spec.phases
         bank.discount[m], bank.contextual[m] = spec.discount, spec.contextual
         bank.dim[m] = dim
         bank.inverse[m] = dim > LARGEST and spec.discount == 1
@@ -156,6 +158,7 @@ class ModelBank:
             appended=int(bank.appended[m]),
             discount=float(bank.discount[m]),
             contextual=bool(bank.contextual[m]),
+            phases=int(bank.phases[m]),
         )
 
     def adapt_ridge(self, m: int, units: float) -> None:
@@ -414,7 +417,8 @@ def _checked(seat: list[Any]) -> Spec:
     ):
         raise SnapshotError(f"the snapshot has a model of which nothing is known: {seat}")
     clocks = len(spec.shapes) == len(spec.periods) == len(spec.offsets) == 2
-    if not clocks or not set(spec.shapes) <= {NO_CLOCK, SINE, SQUARE, ADDED_SINE}:
+    known_clocks = set(spec.shapes) <= {NO_CLOCK, SINE, SQUARE, ADDED_SINE}
+    if not (clocks and known_clocks and spec.phases >= 2):
         raise SnapshotError(f"the snapshot has a model with unknown clocks: {seat}")
     if not (min(spec.periods) > 0 and 0 < spec.discount <= 1 and math.isfinite(sum(spec.offsets))):
         raise SnapshotError(

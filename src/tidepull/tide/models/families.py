@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from tidepull.errors import SnapshotError
 from tidepull.random import Streams
-from tidepull.tide.models import changes, classes, lagged, linear, network, regimes, turns
+from tidepull.tide.models import (
+    changes,
+    classes,
+    lagged,
+    linear,
+    network,
+    own_periods,
+    phases,
+    regimes,
+    turns,
+)
 from tidepull.tide.models.family import Family, Filter, Layout
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.spec import Spec
@@ -20,6 +30,8 @@ FAMILIES: dict[str, Family] = {
         linear.FOURIER,
         linear.SQUARES,
         linear.SEASONS,
+        phases.FAMILY,
+        own_periods.FAMILY,
         changes.FAMILY,
         regimes.FAMILY,
         classes.FAMILY,

@@ -61,6 +61,7 @@ class Bank(NamedTuple):
     offsets: FloatArray  # (m, 2)
     regime_by: IntArray  # the covariate that names the regime, or -1
     n_regimes: IntArray  # ... and how many regimes it can name
+    phases: IntArray  # of a square clock
     interaction: IntArray  # the covariate that multiplies the basis, or -1
     appended: IntArray  # the covariate that is appended to phi, or -1
     discount: FloatArray  # g
@@ -95,7 +96,8 @@ def fill_basis(
     for j in range(2):
         period = bank.periods[m, j]
         if bank.shapes[m, j] == SQUARE:
-            regime = 2 * regime + math.floor((now + bank.offsets[m, j]) / period) % 2
+            phases = bank.phases[m]
+            regime = phases * regime + math.floor((now + bank.offsets[m, j]) / period) % phases
         elif bank.shapes[m, j] == SINE:
             angle = TWO_PI * ((now / period) % 1.0)
             c, s = math.cos(angle), math.sin(angle)

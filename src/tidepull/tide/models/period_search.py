@@ -106,8 +106,10 @@ def best_squares(rounds: Rounds, n_arms: int, count: int) -> Job[list[tuple[floa
     return found
 
 
-def neighbours(half: float, offset: float, centre: float, step: float) -> list[tuple[float, float]]:
-    """Moves of a square wave: in offset, and in half period about the round `centre`."""
+def neighbours(
+    half: float, offset: float, centre: float, step: float, phases: int = 2
+) -> list[tuple[float, float]]:
+    """Moves of a square wave: in offset, and in the length of a phase about the round `centre`."""
     moves = [(half, offset + step), (half, offset - step)]
     # A change of half period keeps the boundary nearest to the centre; whole ones are likelier than
     # others.
@@ -116,18 +118,23 @@ def neighbours(half: float, offset: float, centre: float, step: float) -> list[t
     whole = [float(round(half) + i) for i in (0, 1, -1)]
     whole = [x for x in whole if x >= 1 and x != half and abs(x - half) <= step]
     moves += [(x, float(round((centre + offset) * x / half - centre))) for x in whole]
-    return [(float(h), float(o % (2 * h))) for h, o in moves]
+    return [(float(h), float(o % (phases * h))) for h, o in moves]
 
 
 def climb(
-    half: float, offset: float, centre: float, score: Score, step: float | None = None
+    half: float,
+    offset: float,
+    centre: float,
+    score: Score,
+    step: float | None = None,
+    phases: int = 2,
 ) -> Job[tuple[float, float]]:
-    """Small moves as long as they raise the score of (half period, offset), the first by `step`
-    rounds."""
+    """Small moves as long as they raise the score of (length of a phase, offset), the first by
+    `step` rounds."""
     best = float((yield from score(np.array([half]), np.array([offset])))[0])
     step = max(1.0, half / 8) if step is None else step
     while step >= 0.125:
-        options = neighbours(half, offset, centre, step)
+        options = neighbours(half, offset, centre, step, phases)
         values = yield from score(
             np.array([h for h, _ in options]), np.array([o for _, o in options])
         )

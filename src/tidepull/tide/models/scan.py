@@ -32,11 +32,11 @@ def sine_evidence(frequencies: FloatArray, rounds: Rounds, n_arms: int) -> Float
 
 
 def square_evidence(
-    halves: FloatArray, offsets: FloatArray, rounds: Rounds, n_arms: int
+    halves: FloatArray, offsets: FloatArray, rounds: Rounds, n_arms: int, phases: int = 2
 ) -> FloatArray:
-    """Evidence of two phases x arm for every pair of half period and offset."""
+    """Evidence of `phases` phases x arm for every pair of length of a phase and offset."""
     evidence = np.empty(len(halves))
-    _scan_squares(halves, offsets, rounds.t0, rounds.arm, rounds.y, n_arms, evidence)
+    _scan_squares(halves, offsets, phases, rounds.t0, rounds.arm, rounds.y, n_arms, evidence)
     return evidence
 
 
@@ -97,6 +97,7 @@ def solve3(row: FloatArray) -> tuple[float, float]:
 def _scan_squares(
     halves: FloatArray,
     offsets: FloatArray,
+    phases: int,
     t0: int,
     arm: IntArray,
     y: FloatArray,
@@ -104,7 +105,7 @@ def _scan_squares(
     evidence: FloatArray,
 ) -> None:
     n, n_rewards = y.shape[0], 0
-    sums = np.empty((2 * n_arms, 2))
+    sums = np.empty((phases * n_arms, 2))
     for i in range(n):
         n_rewards += arm[i] >= 0
     for f in range(halves.shape[0]):
@@ -116,11 +117,11 @@ def _scan_squares(
                 phase += 1
                 border = (phase + 1) * halves[f] - offsets[f]
             if arm[i] >= 0:
-                row = sums[2 * arm[i] + (phase & 1)]
+                row = sums[phases * arm[i] + phase % phases]
                 row[0] += 1.0
                 row[1] += y[i]
         explained, volume = 0.0, 0.0
-        for k in range(2 * n_arms):
+        for k in range(phases * n_arms):
             explained += sums[k, 1] ** 2 / (sums[k, 0] + RIDGE)
             volume += math.log((sums[k, 0] + RIDGE) / RIDGE)
         evidence[f] = log_evidence(y, n_rewards, explained, volume)

@@ -25,7 +25,7 @@ NO_COVARIATE = -1
 
 
 class Spec(NamedTuple):
-    """A linear model as numbers; `periods` of a square clock is the length of one of its two phases.
+    """A linear model as numbers; `periods` of a square clock is the length of one of its `phases`.
 
     The covariate `regime_by` names a regime, `interaction` is multiplied into the basis as (1,
     covariate), and `appended` is appended to the features of each arm.
@@ -40,6 +40,7 @@ class Spec(NamedTuple):
     appended: int = NO_COVARIATE
     discount: float = 1.0
     contextual: bool = False
+    phases: int = 2
 
     @property
     def width(self) -> int:
@@ -60,7 +61,7 @@ class Spec(NamedTuple):
         """The longest period of its clocks; 0 where there is none."""
         clocks = zip(self.shapes, self.periods, strict=True)
         return max(
-            period * (2 if shape == SQUARE else 1) if shape != NO_CLOCK else 0.0
+            period * (self.phases if shape == SQUARE else 1) if shape != NO_CLOCK else 0.0
             for shape, period in clocks
         )
 
@@ -78,7 +79,7 @@ class Spec(NamedTuple):
     def n_regimes(self, n_arms: int) -> int:
         """Number of regimes."""
         squares = sum(shape == SQUARE for shape in self.shapes)
-        return int(2**squares * self.n_lagged_regimes(n_arms))
+        return int(self.phases**squares * self.n_lagged_regimes(n_arms))
 
     def basis(self, state: RoundState, n_arms: int) -> tuple[int, FloatArray]:
         """The regime and the basis of a round: the plain reference of the kernel."""
@@ -91,7 +92,9 @@ class Spec(NamedTuple):
             elif shape == ADDED_SINE:
                 basis = np.append(basis, [math.cos(angle), math.sin(angle)])
             elif shape == SQUARE:
-                regime = 2 * regime + math.floor((state.t + offset) / period) % 2
+                regime = (
+                    self.phases * regime + math.floor((state.t + offset) / period) % self.phases
+                )
         if self.regime_by != NO_COVARIATE:
             regime = regime * self.n_lagged_regimes(n_arms) + int(state.covariates[self.regime_by])
         if self.interaction != NO_COVARIATE:
