@@ -101,9 +101,10 @@ def _describe_seasons(spec: Spec) -> str:
 
 
 def _fourier_pools(layout: Layout, contextual: bool) -> list[Pool]:
-    """Log-spaced periods, two to the octave; the search finds those between."""
+    """Log-spaced periods, two to the octave; the search finds those between. Eight to the octave where
+    arms are known by vectors, all of which learn from every reward before a search has a window."""
     q = layout.context_dim if contextual else 1
-    count = max(min(19, affordable(layout, 3 * q)), 2)
+    count = max(min(76 if layout.shared else 19, affordable(layout, 3 * q)), 2)
     members = [
         fourier(p, contextual=contextual) for p in np.geomspace(3, _LONGEST_PERIOD, count).tolist()
     ]
@@ -111,11 +112,12 @@ def _fourier_pools(layout: Layout, contextual: bool) -> list[Pool]:
 
 
 def _square_pools(layout: Layout, contextual: bool) -> list[Pool]:
-    """All whole half periods up to 8 with all offsets, or fewer where they would be dear; with a
-    context longer ones log-spaced with eight offsets, which no scan finds."""
+    """All whole half periods up to 8 (16 without context) with all offsets, or fewer where they would
+    be dear; with a context longer ones log-spaced with eight offsets, which no scan finds."""
     q = layout.context_dim if contextual else 1
-    count = min(84, affordable(layout, q))
-    short = [(float(h), float(o)) for h in range(1, 9) for o in range(h)]
+    count, longest = (136, 16) if layout.context_dim == 1 else (84, 8)
+    count = min(count, affordable(layout, q))
+    short = [(float(h), float(o)) for h in range(1, longest + 1) for o in range(h)]
     longer = [round(17 * 2 ** (i / 8)) for i in range(25)]
     wide = [] if q == 1 else [(float(h), h * i / 8) for h in longer for i in range(8)]
     if count < len(short) + len(wide):
