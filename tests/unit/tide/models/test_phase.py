@@ -112,7 +112,9 @@ def test_only_plain_seasons_keep_time(hypothesis: Spec) -> None:
 
 def test_weights_still_add_up_when_a_twin_is_born(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phase, "_SURE", 0.0)
-    policy: Any = build_policy(("tide", {"window": 256}), ProblemShape(ARMS), seed=1)
+    policy: Any = build_policy(
+        ("tide", {"window": 256, "without": ["seasons"]}), ProblemShape(ARMS), seed=1
+    )
     rng, context = np.random.default_rng(1), Context()
     _, inner = policy.inner._groups(context)
     born, keep = [], inner._search._keep_time
