@@ -245,12 +245,17 @@ def read_indices(
 
 def dump(snapshot: Snapshot) -> bytes:
     """A snapshot as one block of bytes; equal snapshots give equal bytes."""
+    return wrap(*_content(snapshot))
+
+
+def _content(snapshot: Snapshot) -> list[bytes]:
+    """The parts of a snapshot's bytes, behind the checksum."""
     arrays: list[np.ndarray[Any, Any]] = []
     try:
         structure = json.dumps(_detach(snapshot, arrays)).encode()
     except RecursionError:
         raise SnapshotError("a snapshot must not contain itself") from None
-    return wrap(len(structure).to_bytes(8, "little"), structure, *(_raw(array) for array in arrays))
+    return [len(structure).to_bytes(8, "little"), structure, *map(_raw, arrays)]
 
 
 def wrap(*content: bytes) -> bytes:
@@ -289,7 +294,7 @@ def load(data: bytes) -> Snapshot:
 
 def checksum(snapshot: Snapshot) -> str:
     """A short text that changes with any bit of a snapshot."""
-    return dump(snapshot)[HEAD - _DIGEST : HEAD].hex()
+    return _digest(*_content(snapshot)).hex()
 
 
 def difference(left: Any, right: Any, name: str = "state") -> str | None:
