@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -101,9 +102,9 @@ def tune(
     try:
         with executor_for(on, workers, address, modules) as (executor, width):
             runs = _Runs(store, executor, width, quiet=json)
-            outcome = search(
-                space, runs.search, seconds=_SEARCH_SHARE * seconds * width, on_bracket=_show_best
-            )
+            limit = _SEARCH_SHARE * seconds * width
+            shown_best = partial(_show_best, limit=limit)
+            outcome = search(space, runs.search, seconds=limit, on_bracket=shown_best)
             if outcome.best is None:
                 raise TidepullError(
                     f"every setting failed; tracebacks are in {store.directory / 'failed'}"
@@ -164,11 +165,12 @@ class _Runs:
         return {hash: (m["totals"]["reward"], m["seconds"]) for hash, m in manifests.items()}
 
 
-def _show_best(outcome: Outcome) -> None:
+def _show_best(outcome: Outcome, limit: float) -> None:
     best = outcome.best
     if best is not None:
         what = f"best so far {best.reward:.4f} reward per round over {best.horizon:,} rounds"
-        say(f"{outcome.settings} settings tried, {duration(outcome.seconds)} of trials, {what}")
+        spent = f"{duration(outcome.seconds)} of {duration(limit)} of trials"
+        say(f"{outcome.settings:,} settings tried, {spent}, {what}")
 
 
 def _suite(space: SearchTask, best: Evaluation, seeds: Sequence[int]) -> str:

@@ -185,12 +185,17 @@ class Evaluation:
 
 @dataclass(slots=True)
 class Outcome:
-    """Where a search stands."""
+    """Where a search stands; `seconds` counts a setting that is drawn again, `tried` does not."""
 
     judged: list[Evaluation] = field(default_factory=list)
     seconds: float = 0.0
-    settings: int = 0
+    tried: set[str] = field(default_factory=set)
     failed: int = 0
+
+    @property
+    def settings(self) -> int:
+        """Number of different settings."""
+        return len(self.tried)
 
     @property
     def best(self) -> Evaluation | None:
@@ -212,9 +217,10 @@ def search(
     )
     outcome = Outcome()
     while outcome.seconds < seconds:
-        before = outcome.seconds
+        before, n_settings = outcome.seconds, outcome.settings
         _bracket(study, space, run, outcome, seconds)
-        on_bracket(outcome)
+        if outcome.settings > n_settings:
+            on_bracket(outcome)
         if outcome.seconds == before:
             break
     return outcome
@@ -226,7 +232,7 @@ def _bracket(study: Any, space: SearchTask, run: Run, outcome: Outcome, seconds:
         (trial, {**space.fixed, **{r.name: r.suggest(trial) for r in space.ranges}})
         for trial in asked
     ]
-    outcome.settings += len(alive)
+    outcome.tried.update(repr(sorted(parameters.items())) for _, parameters in alive)
     for rung, horizon in enumerate(space.rungs):
         specs = {id(trial): space.specs(parameters, horizon) for trial, parameters in alive}
         known = run([spec for group in specs.values() for spec in group])
