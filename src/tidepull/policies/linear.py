@@ -41,14 +41,8 @@ import numpy as np
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.exploration import ArmIndices, best_arm, best_shares, decided_round
+from tidepull.posteriors import linear_models
 from tidepull.posteriors.linear_gaussian import LinearGaussian, scaled
-from tidepull.posteriors.linear_models import (
-    DiscountedModels,
-    LinearModels,
-    StationaryModels,
-    WideDiscountedModels,
-    WindowedModels,
-)
 from tidepull.protocols import HasLinearBounds, HasVariationBudget, Pick
 from tidepull.random import Streams
 from tidepull.state import Stateful
@@ -307,7 +301,7 @@ class LinearUcb(ArmIndices):
     def __init__(
         self,
         kind: str,
-        models: LinearModels,
+        models: linear_models.LinearModels,
         inputs: LinearInputs,
         parameters: LinearUcbParameters,
         streams: Streams,
@@ -341,7 +335,7 @@ def linear_ucb(parameters: LinearUcbParameters, shape: ProblemShape, streams: St
     """LinUCB: nothing is forgotten."""
     parameters.require_settled()
     inputs = LinearInputs(shape)
-    models = StationaryModels(inputs.n_models, inputs.dim, parameters.regularisation)
+    models = linear_models.StationaryModels(inputs.n_models, inputs.dim, parameters.regularisation)
     return LinearUcb("lin-ucb", models, inputs, parameters, streams)
 
 
@@ -353,9 +347,9 @@ def discounted_linear_ucb(
     inputs = LinearInputs(shape)
     slip = parameters.variant == "reference-code"
     size = inputs.n_models, inputs.dim, parameters.regularisation, float(parameters.discount)
-    models: LinearModels = WideDiscountedModels(*size)
+    models: linear_models.LinearModels = linear_models.WideDiscountedModels(*size)
     if slip or inputs.dim < WIDE:
-        models = DiscountedModels(*size, slip=slip)
+        models = linear_models.DiscountedModels(*size, slip=slip)
     return LinearUcb("d-lin-ucb", models, inputs, parameters, streams)
 
 
@@ -366,4 +360,4 @@ def sliding_linear_ucb(
     parameters.require_settled()
     inputs = LinearInputs(shape)
     size = inputs.n_models, inputs.dim, parameters.regularisation, int(parameters.window)
-    return LinearUcb("sw-lin-ucb", WindowedModels(*size), inputs, parameters, streams)
+    return LinearUcb("sw-lin-ucb", linear_models.WindowedModels(*size), inputs, parameters, streams)

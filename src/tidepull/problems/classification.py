@@ -15,16 +15,9 @@ import numpy as np
 
 from tidepull.errors import DataError, MissingExtraError, ParameterError
 from tidepull.parameters import Parameters, parameter
-from tidepull.problems import datasets
+from tidepull.problems import datasets, rewards
 from tidepull.problems.arms import OneBestArm
 from tidepull.problems.drift import FlipsRegularly, is_flipped, read_only
-from tidepull.problems.rewards import (
-    BernoulliReward,
-    GaussianReward,
-    Reward,
-    SimulatedProblem,
-    levels,
-)
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, IntArray, Structure
 
@@ -34,7 +27,7 @@ Rule: TypeAlias = Callable[[int, int], int | None]
 N_DIGITS = 10
 
 
-class ClassificationProblem(SimulatedProblem):
+class ClassificationProblem(rewards.SimulatedProblem):
     """Rows of a data set in a given order, again from the first row after the last.
 
     `scale` divides the stored observations.
@@ -49,7 +42,7 @@ class ClassificationProblem(SimulatedProblem):
         n_arms: int,
         rule: Rule,
         parameters: OneBestArm,
-        reward: Reward,
+        reward: rewards.Reward,
     ) -> None:
         self.n_arms = n_arms
         self._data = data
@@ -124,7 +117,7 @@ def flipping_digits(
         n_arms=N_DIGITS,
         rule=rule,
         parameters=parameters,
-        reward=GaussianReward(parameters.noise_std, streams.generator("noise")),
+        reward=rewards.GaussianReward(parameters.noise_std, streams.generator("noise")),
     )
 
 
@@ -147,7 +140,7 @@ def wall_following(parameters: WallFollowingParameters, streams: Streams) -> Cla
         n_arms=len(datasets.MOVEMENTS),
         rule=lambda label, _t: label,
         parameters=parameters,
-        reward=GaussianReward(parameters.noise_std, streams.generator("noise")),
+        reward=rewards.GaussianReward(parameters.noise_std, streams.generator("noise")),
     )
 
 
@@ -185,7 +178,7 @@ class ClassBlocksParameters(Parameters):
             )
 
 
-class ClassBlocks(SimulatedProblem):
+class ClassBlocks(rewards.SimulatedProblem):
     """A world of `class-blocks`."""
 
     def __init__(self, parameters: ClassBlocksParameters, streams: Streams) -> None:
@@ -197,7 +190,7 @@ class ClassBlocks(SimulatedProblem):
         self._centres /= np.sqrt(2 * parameters.numbers)
         self._rows = [read_only(row) for row in parameters.sure * np.eye(self.n_arms)]
         self._contexts = streams.generator("contexts")
-        self.reward = BernoulliReward(streams.generator("noise"))
+        self.reward = rewards.BernoulliReward(streams.generator("noise"))
         self._begin(0)
 
     def context(self) -> Context:
@@ -210,7 +203,7 @@ class ClassBlocks(SimulatedProblem):
 
     def structure(self) -> Structure:
         """Which class it is; what each arm pays then is to be learnt."""
-        return levels(np.arange(self.n_arms) + self.n_arms * self._label, None)
+        return rewards.levels(np.arange(self.n_arms) + self.n_arms * self._label, None)
 
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: `sure` but for one arm of n in every round."""

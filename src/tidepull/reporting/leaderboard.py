@@ -8,23 +8,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from tidepull.reporting import tideline
 from tidepull.reporting.figures import colour, pyplot, save, unbox
 from tidepull.reporting.frames import Frame
 from tidepull.reporting.stats import Panel, Profile
 from tidepull.reporting.tables import Table, provenance, to_markdown
-from tidepull.reporting.tideline import (
-    Board,
-    Standing,
-    Tideline,
-    ahead_table,
-    board_table,
-    hindsight_table,
-    kind_of,
-    kinds_table,
-    players_table,
-    shown_name,
-    worlds_table,
-)
 
 SCORE = (
     "0 is the specialist, which knows how each world changes and has only its values to learn (in "
@@ -43,7 +31,7 @@ PROFILES = (
 )
 
 
-def write_leaderboard(frame: Frame, line: Tideline, folder: Path, *, command: str) -> Path:
+def write_leaderboard(frame: Frame, line: tideline.Tideline, folder: Path, *, command: str) -> Path:
     """`leaderboard.md`, `standings.svg` and `profiles.svg` in the folder; returns the page."""
     folder.mkdir(parents=True, exist_ok=True)
     standings_figure(line.boards[0], folder / "standings.svg")
@@ -54,23 +42,23 @@ def write_leaderboard(frame: Frame, line: Tideline, folder: Path, *, command: st
     return page
 
 
-def _parts(frame: Frame, line: Tideline, command: str) -> Iterator[str]:
+def _parts(frame: Frame, line: tideline.Tideline, command: str) -> Iterator[str]:
     first, *others = line.boards
-    second = any(kind_of(problem) in ("shops", "real hours") for problem in first.problems)
+    second = any(tideline.kind_of(problem) in ("shops", "real hours") for problem in first.problems)
     yield f"# Tideline{' 2' if second else ''}: leaderboard\n\n```\n{command}\n```"
     if frame.gaps:
         yield f"**Not everything has been played:** {_gaps(frame)}."
     yield f"{SCORE}\n\n## {'' if frame.gaps else 'All '}{len(first.problems)} worlds"
     yield "![Every policy's score and its interval, between the specialist at 0 and random arms at 1](standings.svg)"
-    yield _numbers(board_table(line, first))
-    yield f"### By kind of world\n\n{_numbers(kinds_table(first))}"
+    yield _numbers(tideline.board_table(line, first))
+    yield f"### By kind of world\n\n{_numbers(tideline.kinds_table(first))}"
     if second:
-        ahead = ahead_table(frame)
+        ahead = tideline.ahead_table(frame)
         yield f"### {ahead.title}\n\n{_numbers(ahead) if ahead.rows else NOT_AHEAD}"
-        yield f"### By world\n\n{_numbers(worlds_table(frame, first))}"
+        yield f"### By world\n\n{_numbers(tideline.worlds_table(frame, first))}"
     if line.profiles is not None:
         yield PROFILES
-    hindsight = hindsight_table(line)
+    hindsight = tideline.hindsight_table(line)
     if hindsight.rows:
         yield f"## One setting, and the best of a grid in hindsight\n\n{to_markdown(hindsight).strip()}"
     seen = {one.policy for one in first.standings}
@@ -79,18 +67,18 @@ def _parts(frame: Frame, line: Tideline, command: str) -> Iterator[str]:
             line, board, [one.policy for one in board.standings if one.policy not in seen]
         )
         seen |= {one.policy for one in board.standings}
-    yield f"## Policies\n\n{to_markdown(players_table(frame, line)).strip()}"
+    yield f"## Policies\n\n{to_markdown(tideline.players_table(frame, line)).strip()}"
     yield "## Where it was played\n\n" + "\n".join(
         f"- {sentence}" for sentence in provenance(frame, names=False)
     )
 
 
-def _smaller(line: Tideline, board: Board, new: list[str]) -> str:
+def _smaller(line: tideline.Tideline, board: tideline.Board, new: list[str]) -> str:
     """The worlds of those who do not play everywhere, with everybody in them."""
     worlds = ", ".join(f"`{problem}`" for problem in board.problems)
     return (
         f"## The {len(board.problems)} worlds of {_named(new)}\n\n{worlds}.\n\n"
-        f"{_numbers(board_table(line, board))}\n\n{_numbers(kinds_table(board))}"
+        f"{_numbers(tideline.board_table(line, board))}\n\n{_numbers(tideline.kinds_table(board))}"
     )
 
 
@@ -127,7 +115,7 @@ PANELS = (
 )
 
 
-def standings_figure(board: Board, path: Path) -> None:
+def standings_figure(board: tideline.Board, path: Path) -> None:
     """Every policy's score with its interval between the two lines."""
     plt = pyplot()
     height = 0.24 * len(board.standings) + 1.5
@@ -142,7 +130,9 @@ def standings_figure(board: Board, path: Path) -> None:
         shade = CHOSEN if one.chosen_from > 1 else OTHER if one.library else OWN
         axes.plot([one.overall.low, one.overall.high], [place, place], color=shade, lw=2)
         axes.plot(one.overall.iqm, place, "o", color=shade, ms=5)
-    axes.set_yticks(range(len(board.standings)), [shown_name(one) for one in board.standings])
+    axes.set_yticks(
+        range(len(board.standings)), [tideline.shown_name(one) for one in board.standings]
+    )
     axes.set_ylim(len(board.standings) - 0.4, -0.6)
     axes.set_xlim(
         min(-0.03, *(one.overall.low for one in board.standings)), _right(board.standings)
@@ -156,7 +146,7 @@ def standings_figure(board: Board, path: Path) -> None:
     save(figure, [path])
 
 
-def profiles_figure(panel: Panel, board: Board, path: Path) -> None:
+def profiles_figure(panel: Panel, board: tideline.Board, path: Path) -> None:
     """Share of trials up to each score, in panels of a few lines; the leader is in all of them."""
     plt = pyplot()
     panels = list(_panels(panel, board))
@@ -188,22 +178,22 @@ def _draw(axes: Any, panel: Panel, profiles: Mapping[str, Profile], *, leader: s
     axes.tick_params(labelsize=9)
 
 
-def _panels(panel: Panel, board: Board) -> Iterator[tuple[str, dict[str, Profile]]]:
+def _panels(panel: Panel, board: tideline.Board) -> Iterator[tuple[str, dict[str, Profile]]]:
     """Title and lines, best first; a panel without a line of its own is left out."""
     profiles = {profile.policy: profile for profile in panel.profiles}
     leader = board.standings[0]
     ranked = sorted(board.standings, key=lambda one: (_panel(one), one.overall.iqm))
     for number, members in groupby(ranked, key=_panel):
-        shown = {shown_name(one): profiles[one.policy] for one in members}
-        yield PANELS[number], {shown_name(leader): profiles[leader.policy]} | shown
+        shown = {tideline.shown_name(one): profiles[one.policy] for one in members}
+        yield PANELS[number], {tideline.shown_name(leader): profiles[leader.policy]} | shown
 
 
-def _panel(one: Standing) -> int:
+def _panel(one: tideline.Standing) -> int:
     if not one.library:
         return 0
     return 2 if one.chosen_from > 1 else 1
 
 
-def _right(standings: Sequence[Standing]) -> float:
+def _right(standings: Sequence[tideline.Standing]) -> float:
     """Room for the upper line and all intervals but absurd ones."""
     return min(2.0, max(1.06, *(one.overall.high * 1.03 for one in standings)))

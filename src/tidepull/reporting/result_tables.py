@@ -12,18 +12,9 @@ import numpy as np
 
 from tidepull.experiments.grid import rung_number, searched_suite
 from tidepull.experiments.search import RungMeans, agreements
-from tidepull.reporting import published
+from tidepull.reporting import published, stats
 from tidepull.reporting.frames import Group, Study
 from tidepull.reporting.published import paper_column, reported, reported_share, standard_errors
-from tidepull.reporting.stats import (
-    Difference,
-    Panel,
-    Score,
-    Sensitivity,
-    all_pairs,
-    mean_interval,
-    summarise,
-)
 from tidepull.reporting.tables import (
     Cell,
     Table,
@@ -101,7 +92,7 @@ def _result_cells(study: Study, name: str, best: bool, printed: bool) -> list[Ce
     group = study.group(name)
     ours = Cell("–")
     if group is not None:
-        s = summarise(group.regrets)
+        s = stats.summarise(group.regrets)
         ours = spread(s.mean, s.std, best=best)
     return [ours, *_paper_cells(study, name, group)] if printed else [ours]
 
@@ -130,7 +121,7 @@ def _detail_columns(
     order: Sequence[Group], random: float | None, traces: Mapping[str, GroupTrace]
 ) -> dict[str, Callable[[Group], Cell]]:
     def regret(group: Group) -> Cell:
-        s = summarise(group.regrets)
+        s = stats.summarise(group.regrets)
         return spread(s.mean, s.std, best=group is order[0])
 
     def band(group: Group) -> Cell:
@@ -172,7 +163,7 @@ def _paper_cells(study: Study, name: str, group: Group | None) -> tuple[Cell, Ce
 
 def pairs_table(study: Study) -> Table:
     """Every pair of policies on their common seeds."""
-    columns: dict[str, Callable[[Difference], Cell]] = {
+    columns: dict[str, Callable[[stats.Difference], Cell]] = {
         "pair": lambda d: Cell(f"{d.a} vs {d.b}"),
         "common seeds": lambda d: number(d.pairs, 0),
         "difference in regret": lambda d: Cell(number(d.mean).text, d.mean, d.clear),
@@ -180,7 +171,7 @@ def pairs_table(study: Study) -> Table:
         "seeds won": lambda d: Cell(f"{d.wins:.0%}", d.wins),
         "95% interval ": lambda d: Cell(f"{d.wins_low:.0%} to {d.wins_high:.0%}"),
     }
-    pairs = [d for d in all_pairs(study.contenders) if d.pairs]
+    pairs = [d for d in stats.all_pairs(study.contenders) if d.pairs]
     note = "Below zero, the first of the pair has less regret. Bold where the interval leaves out zero."
     return table_of(_name("pairs", study), "Paired comparisons", pairs, columns, note)
 
@@ -204,9 +195,9 @@ def recovery_table(study: Study, traces: Mapping[str, GroupTrace]) -> Table | No
     )
 
 
-def scores_table(suite: str, panels: Sequence[Panel]) -> Table | None:
+def scores_table(suite: str, panels: Sequence[stats.Panel]) -> Table | None:
     """Interquartile means of normalised regret over each set of problems."""
-    columns: dict[str, Callable[[tuple[Panel, Score]], Cell]] = {
+    columns: dict[str, Callable[[tuple[stats.Panel, stats.Score]], Cell]] = {
         "policy": lambda row: Cell(row[1].policy),
         "problems": lambda row: Cell(_set_name(row[0])),
         "trials": lambda row: number(row[1].trials, 0),
@@ -220,9 +211,9 @@ def scores_table(suite: str, panels: Sequence[Panel]) -> Table | None:
     return table_of(f"scores-{_slug(suite)}", "Scores over problems", rows, columns, _ABOUT_SCORES)
 
 
-def sensitivity_table(study: Study, sensitivities: Sequence[Sensitivity]) -> Table:
+def sensitivity_table(study: Study, sensitivities: Sequence[stats.Sensitivity]) -> Table:
     """Best, median and worst setting of each policy."""
-    columns: dict[str, Callable[[Sensitivity], Cell]] = {
+    columns: dict[str, Callable[[stats.Sensitivity], Cell]] = {
         "policy": lambda s: Cell(s.name),
         "settings": lambda s: number(len(s.means), 0),
         "trials of each": lambda s: _from_to(min(s.trials), max(s.trials)),
@@ -244,7 +235,7 @@ def _score(value: float) -> Cell:
     return number(value, 2) if not value < 0 else Cell("below random", value)
 
 
-def _set_name(panel: Panel) -> str:
+def _set_name(panel: stats.Panel) -> str:
     return (
         ", ".join(panel.problems) if len(panel.problems) <= 4 else f"{len(panel.problems)} problems"
     )
@@ -376,7 +367,7 @@ def belief_bands(group: Group) -> dict[str, Band]:
              for one, places in zip(trials, at, strict=True)]
         )  # fmt: skip
         if table.size and table.mean(axis=0).max() >= 0.01:
-            low, high = mean_interval(table)
+            low, high = stats.mean_interval(table)
             mean = table.mean(axis=0)
             bands[name] = Band(
                 np.array(rounds, float), mean, np.clip(low, 0, 1), np.clip(high, 0, 1)
