@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.progress import (
@@ -62,9 +62,8 @@ def print_table(
         return
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold cyan")
     for index, column in enumerate(columns):
-        table.add_column(
-            column, justify="right" if index in numeric else "left", no_wrap=index == 0
-        )
+        side: Literal["left", "right"] = "right" if index in numeric else "left"
+        table.add_column(column, justify=side, no_wrap=index == 0)
     for row in rows:
         table.add_row(*row)
     out.print(table)
@@ -73,9 +72,7 @@ def print_table(
 def show_table(table: Data) -> None:
     """Print a table of results, numbers on the right and the best in bold."""
     right = [i for i in range(len(table.columns)) if table.numeric(i)]
-    rows = [
-        [f"[bold]{cell.text}[/]" if cell.best else cell.text for cell in row] for row in table.rows
-    ]
+    rows = [[f"[bold]{one.text}[/]" if one.best else one.text for one in row] for row in table.rows]
     print_table(table.title, table.columns, rows, right=right)
 
 

@@ -112,9 +112,8 @@ def _show(title: str, seeds: Sequence[int], trials: list[Trial]) -> None:
     share = float(np.mean([share_of_oracle(t) for t in trials]))
     seconds = float(np.mean([t.seconds for t in trials]))
     label = "mean" if len(trials) < 2 else "mean ± std"
-    rows.append(
-        [label, with_spread(regrets), with_spread(rewards), f"{share:.1%}", f"{seconds:.2f}"]
-    )
+    means = with_spread(regrets), with_spread(rewards)
+    rows.append([label, *means, f"{share:.1%}", f"{seconds:.2f}"])
     columns = ["seed", "regret", "reward", "of the oracle's reward", "seconds"]
     print_table(f"{title} ({remark})" if remark else title, columns, rows, right=range(1, 5))
     if len(trials) > 1:
@@ -157,9 +156,7 @@ def share_of_oracle(trial: Trial) -> float:
 
 def with_spread(summary: Summary) -> str:
     """Mean ± standard deviation over trials; the mean alone when there is one trial."""
-    return (
-        f"{summary.mean:.1f}" if summary.trials < 2 else f"{summary.mean:.1f} ± {summary.std:.1f}"
-    )
+    return f"{summary.mean:.1f}" + (f" ± {summary.std:.1f}" if summary.trials > 1 else "")
 
 
 PROBLEM = "sinusoidal-bernoulli"

@@ -62,9 +62,7 @@ class Archive:
     def loaded(self, suite: str | None = None) -> Rows:
         """What `load_rows` gives of a store."""
         suites = list(self.rows) if suite is None else [suite]
-        lost = [
-            (trial, hash, why) for name in suites for (trial, hash), why in self.lost[name].items()
-        ]
+        lost = [(*pair, why) for name in suites for pair, why in self.lost[name].items()]
         return Rows(
             rows=tuple(row for name in suites for row in self.rows[name]),
             missing=tuple(trial.id for trial, _, why in lost if why == MISSING),

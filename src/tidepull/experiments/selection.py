@@ -269,9 +269,7 @@ class SearchTrials:
         return self.plans[plans[0]]
 
     def _rungs(self, suite: str) -> list[str]:
-        return sorted(
-            plan for plan in self.plans if plan != suite and searched_suite(plan) == suite
-        )
+        return sorted(p for p in self.plans if p != suite and searched_suite(p) == suite)
 
     def _last_rung(self, suite: str) -> str | None:
         return next((plan for plan in self._rungs(suite) if is_last_rung(plan)), None)

@@ -77,9 +77,7 @@ def decode(data: bytes, *, seconds: float, remark: str, diagnostics: Diagnostics
     pa, pq = arrow()
     try:
         table = pq.read_table(pa.BufferReader(data), use_threads=False)
-        columns: Mapping[str, Any] = {
-            name: table.column(name).to_numpy() for name in ("arm", *_FLOATS)
-        }
+        columns: Any = {name: table.column(name).to_numpy() for name in ("arm", *_FLOATS)}
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise StoreError(f"the trial's data cannot be decoded ({error})") from None
     return Trial(
@@ -255,9 +253,8 @@ class Store:
     def failures(self) -> list[dict[str, Any]]:
         """Records of the trials that raised, in the order of their ids; unreadable ones are left
         out."""
-        records = [
-            record for file in self._failed() if (record := unsealed(read_whole(file) or b""))
-        ]
+        contents = (unsealed(read_whole(file) or b"") for file in self._failed())
+        records = [record for record in contents if record]
         return sorted(records, key=lambda record: str(record["labels"]["id"]))
 
     def unreadable_failures(self) -> list[Path]:

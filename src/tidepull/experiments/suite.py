@@ -141,9 +141,7 @@ def _located(path: str, value: Any) -> tuple[str, Any]:
     place = ""
     for key, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", path):
         if index == "...":
-            key = next(
-                key for key, entry in value.items() if not (isinstance(entry, list) and entry)
-            )
+            key = next(key for key, one in value.items() if not (isinstance(one, list) and one))
         if key:
             place, value = f"{place}.{key}", value[key]
         else:
@@ -215,9 +213,8 @@ def find_suite(suite: str | Path) -> Path:
     if path.suffix == ".toml":
         raise SuiteError(f"there is no file {suite}")
     near = get_close_matches(str(suite), known, n=1)
-    hint = (
-        f"did you mean '{near[0]}'?" if near else "give a TOML file, or see: tidepull list suites"
-    )
+    hint = "give a TOML file, or see: tidepull list suites"
+    hint = f"did you mean '{near[0]}'?" if near else hint
     raise SuiteError(f"there is no suite '{suite}'; {hint}")
 
 

@@ -84,9 +84,7 @@ def declared_space(policy: str, problem: str, suite: str | None = None) -> Space
     # A problem that no suite has is searched like the first suite's.
     tables.sort(key=lambda pair: problem not in [p.shown_name for p in pair[1].problems])
     for file, table in tables:
-        grids = [
-            entry for entry in table.policies if (entry.id or entry.name) == policy and entry.grid
-        ]
+        grids = [one for one in table.policies if (one.id or one.name) == policy and one.grid]
         named = [entry for entry in grids if entry.name == policy] or grids
         if len(named) > 1:
             names = ", ".join(entry.name for entry in named)

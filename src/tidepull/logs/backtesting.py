@@ -339,9 +339,8 @@ class _Judge:
         low = high = float("nan")
         if self._varies:
             low, high = interval(scores, block=self._block, level=self._level, seed=self._seed)
-        return Estimate(
-            policy, estimator, scores.value, low, high, len(scores.top), by, slice, warning
-        )
+        rows = len(scores.top)
+        return Estimate(policy, estimator, scores.value, low, high, rows, by, slice, warning)
 
     def _new(self, name: str) -> str:
         """A name that no other policy of this backtest has."""

@@ -215,9 +215,8 @@ class Builder:
             name = "name its columns or format"
             if part in roles:
                 option = f"--{part.replace('_', '-')}"
-                name = (
-                    f"the {part} is column '{roles[part]}': correct it or name another ({option})"
-                )
+                column = roles[part]
+                name = f"the {part} is column '{column}': correct it or name another ({option})"
             if "at most 1" in why:
                 name += "; 20 percent is 0.2 or '20%'"
             raise DataError(

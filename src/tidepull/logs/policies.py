@@ -149,9 +149,8 @@ def _keys(log: Log, by: Sequence[str]) -> list[tuple[object, ...]]:
     for name in by:
         column = log.context[name]
         values = column.values.tolist()
-        columns.append(
-            values if column.labels is None else [column.labels[code] for code in values]
-        )
+        labels = column.labels
+        columns.append(values if labels is None else [labels[code] for code in values])
     return list(zip(*columns, strict=True)) if columns else [()] * len(log)
 
 

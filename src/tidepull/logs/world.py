@@ -290,9 +290,8 @@ class _Fit:
         covariance = np.linalg.inv(precision)
         mean = np.einsum("kij,kj->ki", covariance, self._cross / self._variance) * self._spread
         mean[:, 0] += self._centre
-        return mean, np.linalg.cholesky(
-            (covariance + covariance.transpose(0, 2, 1)) / 2
-        ) * self._spread
+        symmetric = (covariance + covariance.transpose(0, 2, 1)) / 2
+        return mean, np.linalg.cholesky(symmetric) * self._spread
 
     def _precision(self, widths: FloatArray) -> FloatArray:
         world: FloatArray = self._gram / self._variance + np.diag(1 / widths[self._groups] ** 2)

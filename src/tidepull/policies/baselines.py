@@ -166,12 +166,9 @@ class Specialist(Stateful):
 
     def choose_told(self, context: Context, structure: Structure) -> int:
         """The best arm under one draw of every value that holds now."""
-        drawn = {
-            int(group): self._draw(int(group), structure) for group in np.unique(structure.groups)
-        }
-        scores = [
-            drawn[int(g)] @ x for g, x in zip(structure.groups, structure.vectors, strict=True)
-        ]
+        groups = structure.groups.tolist()
+        drawn = {group: self._draw(group, structure) for group in sorted(set(groups))}
+        scores = [drawn[g] @ x for g, x in zip(groups, structure.vectors, strict=True)]
         self._open[self._round] = structure
         self._open.pop(self._round - _PATIENCE, None)
         self._round += 1

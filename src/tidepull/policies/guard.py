@@ -107,9 +107,8 @@ class Seal:
                 "the snapshot was altered or damaged: its checksum does not fit; use an older one"
             )
         self._require("policy", content["policy"], self.id, "restore it into that policy")
-        self._require(
-            "version", content["version"], self._marks["version"], "start the policy afresh"
-        )
+        version = self._marks["version"]
+        self._require("version", content["version"], version, "start the policy afresh")
         self._compare("parameters", self._as_now(content["parameters"]))
         self._compare("shape", content["shape"])
         return content["state"], RoundCounter.restored(content["rounds"], content["unfinished"])

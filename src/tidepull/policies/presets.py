@@ -127,9 +127,8 @@ FEEDFORWARD_CONTEXTUAL = PaperDefaults(learning_rate=0.01, epochs=64, prior_std=
 
 def rnlps(parameters: RnlpsParameters, shape: ProblemShape, streams: Streams) -> NeuralLinear:
     """Recurrent neural-linear posterior sampling."""
-    settings = effective(
-        parameters, RECURRENT_CONTEXTUAL if is_contextual(shape) else RECURRENT_PLAIN
-    )
+    defaults = RECURRENT_CONTEXTUAL if is_contextual(shape) else RECURRENT_PLAIN
+    settings = effective(parameters, defaults)
     network = _network(parameters, settings, streams)
     encoder = RecurrentEncoder(shape, **network, bptt_window=parameters.bptt_window)
     # One pull of every arm, in order; linear problems are not about the arm's number: one pull of
@@ -140,13 +139,11 @@ def rnlps(parameters: RnlpsParameters, shape: ProblemShape, streams: Streams) ->
 
 def nlps(parameters: NlpsParameters, shape: ProblemShape, streams: Streams) -> NeuralLinear:
     """Feedforward neural-linear posterior sampling with sinusoidal time units."""
-    settings = effective(
-        parameters, FEEDFORWARD_CONTEXTUAL if is_contextual(shape) else FEEDFORWARD_PLAIN
-    )
+    defaults = FEEDFORWARD_CONTEXTUAL if is_contextual(shape) else FEEDFORWARD_PLAIN
+    settings = effective(parameters, defaults)
     network = _network(parameters, settings, streams)
-    encoder = FeedforwardEncoder(
-        shape, **network, order=settings.order, sinusoids=settings.sinusoids
-    )
+    own = {"order": settings.order, "sinusoids": settings.sinusoids}
+    encoder = FeedforwardEncoder(shape, **network, **own)
     # At least order + 1 rounds, so that the input's past is complete before the network decides.
     forced_rounds = max(settings.order + 1, shape.n_arms if shape.arm_dim == 0 else 1)
     return _compose(encoder, parameters, settings, shape, forced_rounds, streams)

@@ -111,10 +111,8 @@ def drifting_means(kind: str, n: int, rng: np.random.Generator) -> Tabulated:
         return Tabulated(_stretches(kind, lambda m, alone: redrawn(n, m - 1, not alone, rng), rng))
     if kind == "walk":
         step = log_uniform(rng, 0.005, 0.05)
-        rows = reflected(
-            rng.random(n) + step * np.cumsum(rng.standard_normal((LONGEST, n)), axis=0)
-        )
-        return Tabulated(rows, step)
+        start, steps = rng.random(n), rng.standard_normal((LONGEST, n))
+        return Tabulated(reflected(start + step * np.cumsum(steps, axis=0)), step)
     raise ProblemError(f"there is no drift '{kind}'")
 
 

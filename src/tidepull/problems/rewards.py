@@ -129,9 +129,8 @@ class Names:
 
     def of(self, things: Iterable[Hashable]) -> IntArray:
         """The number of each."""
-        return np.array(
-            [self._known.setdefault(thing, len(self._known)) for thing in things], np.int64
-        )
+        known = self._known
+        return np.array([known.setdefault(thing, len(known)) for thing in things], np.int64)
 
 
 def noise_of(reward: Reward) -> float | None:
@@ -144,9 +143,8 @@ def noise_of(reward: Reward) -> float | None:
 
 def levels(groups: IntArray, noise: float | None, step: float = 0.0) -> Structure:
     """A level between 0 and 1 for each group."""
-    return Structure(
-        groups, np.ones((len(groups), 1)), noise, np.array([0.5]), np.array([0.3]), step
-    )
+    ones, mean, std = np.ones((len(groups), 1)), np.array([0.5]), np.array([0.3])
+    return Structure(groups, ones, noise, mean, std, step)
 
 
 def waves(vectors: FloatArray, noise: float | None, stretch: int = 0) -> Structure:

@@ -79,9 +79,7 @@ def dashes(policy: str) -> tuple[float, ...]:
 
 
 def _id(policy: str) -> str:
-    matches = [
-        id for id in _FIXED if policy == id or policy.startswith((f"{id}-", f"{id} ", f"{id}*"))
-    ]
+    matches = [id for id in _FIXED if f"{policy}-".startswith((f"{id}-", f"{id} ", f"{id}*"))]
     return max(matches, key=len, default="")
 
 

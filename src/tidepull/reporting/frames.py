@@ -106,9 +106,7 @@ class Study:
     def remarks(self) -> str:
         """What stands behind the problem's name: its remark, how late rewards came, what tells it
         apart."""
-        return ", ".join(
-            part for part in (self.remark, delay_words(self.delay), self.apart) if part
-        )
+        return ", ".join(filter(None, (self.remark, delay_words(self.delay), self.apart)))
 
     @property
     def title(self) -> str:
@@ -213,9 +211,8 @@ def _gaps(parts: Sequence[Rows]) -> Gaps:
         id: why for part in parts for id, why in part.damaged.items() if id in lost - set(failed)
     }
     missing = dict.fromkeys(id for part in parts for id in part.missing if id in lost)
-    return Gaps(
-        tuple(id for id in missing if id not in failed and id not in damaged), damaged, failed
-    )
+    others = tuple(id for id in missing if id not in failed and id not in damaged)
+    return Gaps(others, damaged, failed)
 
 
 def _studies(rows: Iterable[_Kept]) -> Iterable[Study]:
@@ -290,10 +287,8 @@ def _told_apart(
 
 
 def _group(name: str, setting: str, pairs: list[_Kept]) -> Group:
-    ordered = sorted(pairs, key=lambda pair: _world(pair[1]))
-    return Group(
-        name, setting, tuple(row for _, row in ordered), tuple(store for store, _ in ordered)
-    )
+    stores, rows = zip(*sorted(pairs, key=lambda pair: _world(pair[1])), strict=True)
+    return Group(name, setting, rows, stores)
 
 
 def _world(row: Row) -> tuple[int, int]:

@@ -130,13 +130,11 @@ def standings_figure(board: tideline.Board, path: Path) -> None:
         shade = CHOSEN if one.chosen_from > 1 else OTHER if one.library else OWN
         axes.plot([one.overall.low, one.overall.high], [place, place], color=shade, lw=2)
         axes.plot(one.overall.iqm, place, "o", color=shade, ms=5)
-    axes.set_yticks(
-        range(len(board.standings)), [tideline.shown_name(one) for one in board.standings]
-    )
+    names = list(map(tideline.shown_name, board.standings))
+    axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(board.standings) - 0.4, -0.6)
-    axes.set_xlim(
-        min(-0.03, *(one.overall.low for one in board.standings)), _right(board.standings)
-    )
+    left = min(-0.03, *(one.overall.low for one in board.standings))
+    axes.set_xlim(left, _right(board.standings))
     axes.set_xlabel("score, 95% interval (lower is better)", fontsize=10)
     unbox(axes, grid="x")
     axes.tick_params(labelsize=9)

@@ -103,9 +103,8 @@ def sensitivity_chart(sensitivities: Iterable[Sensitivity]) -> Chart:
 def thinned(charts: Mapping[str, Chart], most_numbers: int) -> Mapping[str, Chart]:
     """Every n-th point (and the last) of all lines, so that all charts together stay within the
     budget."""
-    total = sum(
-        len(s.get(key, ())) for c in charts.values() for s in c["series"] for key in _ARRAYS
-    )
+    series = [one for chart in charts.values() for one in chart["series"]]
+    total = sum(len(one.get(key, ())) for one in series for key in _ARRAYS)
     step = -(-total // most_numbers)
     if step <= 1:
         return charts
@@ -135,9 +134,8 @@ def _series(name: str) -> dict[str, Any]:
 
 def _numbers(values: FloatArray | Sequence[float]) -> list[float | None]:
     """Five significant digits; None where there is no number."""
-    return [
-        float(f"{v:.5g}") if math.isfinite(v) else None for v in np.asarray(values, dtype=float)
-    ]
+    array = np.asarray(values, dtype=float)
+    return [float(f"{v:.5g}") if math.isfinite(v) else None for v in array]
 
 
 MOST_NUMBERS = 400_000

@@ -189,10 +189,8 @@ def recovery_table(study: Study, traces: Mapping[str, GroupTrace]) -> Table | No
         for group in study.contenders
         if (trace := traces.get(group.name)) and trace.recovery
     ]
-    title = "Rounds to recover after a change"
-    return (
-        table_of(_name("recovery", study), title, rows, columns, _ABOUT_RECOVERY) if rows else None
-    )
+    name, title = _name("recovery", study), "Rounds to recover after a change"
+    return table_of(name, title, rows, columns, _ABOUT_RECOVERY) if rows else None
 
 
 def scores_table(suite: str, panels: Sequence[stats.Panel]) -> Table | None:
@@ -332,17 +330,14 @@ def beliefs_of(diagnostics: Mapping[str, Any]) -> Beliefs | None:
         }
     except (KeyError, IndexError, TypeError):
         return None
-    sound = len(set(rounds)) == len(rounds) and all(
-        len(w) == len(rounds) for w in families.values()
-    )
+    lengths = {len(set(rounds)), *map(len, families.values())}
+    sound = lengths == {len(rounds)}
     return Beliefs(leading, rounds, families) if leading and sound else None
 
 
 def believers(study: Study) -> Iterator[Group]:
     """The groups whose trials came with beliefs."""
-    return (
-        group for group in study.groups if all(beliefs_of(row.diagnostics) for row in group.rows)
-    )
+    return (one for one in study.groups if all(beliefs_of(row.diagnostics) for row in one.rows))
 
 
 def misunderstood(study: Study) -> Iterator[Group]:
@@ -369,9 +364,8 @@ def belief_bands(group: Group) -> dict[str, Band]:
         if table.size and table.mean(axis=0).max() >= 0.01:
             low, high = stats.mean_interval(table)
             mean = table.mean(axis=0)
-            bands[name] = Band(
-                np.array(rounds, float), mean, np.clip(low, 0, 1), np.clip(high, 0, 1)
-            )
+            low, high = np.clip([low, high], 0, 1)
+            bands[name] = Band(np.array(rounds, float), mean, low, high)
     return bands
 
 

@@ -70,10 +70,8 @@ def summarise(values: FloatArray) -> Summary:
     n = len(values)
     if n < 2:
         return Summary(float(values.mean()), float("nan"), float("nan"), n)
-    std = float(values.std(ddof=1))
-    return Summary(
-        float(values.mean()), std, float(special.stdtrit(n - 1, 0.975)) * std / n**0.5, n
-    )
+    mean, std = float(values.mean()), float(values.std(ddof=1))
+    return Summary(mean, std, float(special.stdtrit(n - 1, 0.975)) * std / n**0.5, n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +253,8 @@ def profile(policy: str, strata: Sequence[FloatArray], thresholds: FloatArray) -
 def resampled(strata: Sequence[FloatArray]) -> FloatArray:
     """Bootstrap samples (resamples x all trials): trials are drawn anew within each problem."""
     rng = np.random.default_rng(0)
-    return np.concatenate(
-        [s[rng.integers(len(s), size=(RESAMPLES, len(s)))] for s in strata], axis=1
-    )
+    places = (rng.integers(len(s), size=(RESAMPLES, len(s))) for s in strata)
+    return np.concatenate([s[at] for s, at in zip(strata, places, strict=True)], axis=1)
 
 
 def _share(values: FloatArray, thresholds: FloatArray) -> FloatArray:

@@ -107,9 +107,7 @@ def tideline(frame: Frame) -> Tideline:
         for group in study.groups:
             groups.setdefault(group.name, {})[study.problem] = group
     boards = [_board(problems, scores, groups) for problems in _sets(scores)]
-    boards = [
-        board for number, board in enumerate(boards) if number == 0 or len(board.standings) > 1
-    ]
+    boards = boards[:1] + [board for board in boards[1:] if len(board.standings) > 1]
     several = bool(boards) and len(boards[0].standings) > 1
     return Tideline(
         boards=tuple(boards),
@@ -189,9 +187,7 @@ def _cost(groups: Iterable[Group]) -> float:
 def _library(row: Row) -> str:
     """Name and version of an external package: the only text among what else a trial hangs on."""
     code = json.loads(row.code or "{}")
-    return ", ".join(
-        f"{name} {version}" for name, version in code.items() if isinstance(version, str)
-    )
+    return ", ".join(f"{name} {value}" for name, value in code.items() if isinstance(value, str))
 
 
 HINDSIGHT = "-hindsight"
@@ -303,9 +299,8 @@ def hindsight_table(line: Tideline) -> Table:
                     )
                 )
     columns = ("policy", "one setting", "best of a grid", "settings", "worlds", "leader")
-    return Table(
-        "tideline-hindsight", "One setting, and the best in hindsight", columns, tuple(rows)
-    )
+    title = "One setting, and the best in hindsight"
+    return Table("tideline-hindsight", title, columns, tuple(rows))
 
 
 def players_table(frame: Frame, line: Tideline) -> Table:
@@ -321,9 +316,8 @@ def players_table(frame: Frame, line: Tideline) -> Table:
         for name, ids, settings in _players(frame)
         if name in libraries
     )
-    return Table(
-        "tideline-players", "Policies", ("policy", "library", "what plays", "settings"), rows
-    )
+    columns = ("policy", "library", "what plays", "settings")
+    return Table("tideline-players", "Policies", columns, rows)
 
 
 def _versions(frame: Frame, name: str) -> str:

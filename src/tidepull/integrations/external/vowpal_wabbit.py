@@ -146,9 +146,8 @@ def lines(
 ) -> list[str]:
     """A context as text; `label` is the played one among the available arms, its cost and its
     chance."""
-    text = (
-        [] if context.observation is None else ["shared |s " + _numbers("x", context.observation)]
-    )
+    seen = context.observation
+    text = [] if seen is None else ["shared |s " + _numbers("x", seen)]
     for at, arm in enumerate(open_arms(context, n_arms)):
         played = "" if label is None or label[0] != at else f"0:{label[1]:.9g}:{label[2]:.9g} "
         vectors = context.arm_features

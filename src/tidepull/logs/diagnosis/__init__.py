@@ -120,13 +120,10 @@ class Diagnosis:
 
     def plain(self) -> dict[str, Any]:
         """Return everything as JSON values."""
+        reading, structure = self.log.reading, self.structure
         return {
-            "log": {
-                "source": self.log.reading.source,
-                "rows": len(self.log),
-                "arms": self.log.n_arms,
-            },
-            "notes": [*self.log.reading.notes],
+            "log": {"source": reading.source, "rows": len(self.log), "arms": self.log.n_arms},
+            "notes": [*reading.notes],
             "used": self.used,
             "kind": self.kind,
             "verdict": self.verdict,
@@ -134,10 +131,8 @@ class Diagnosis:
             "warnings": list(self.warnings),
             "p": self.test.p,
             "p_beside_context": None if self.beside_context is None else self.beside_context.p,
-            "evidence": None if self.structure is None else dict(self.structure.weights),
-            "leading": []
-            if self.structure is None
-            else [list(one) for one in self.structure.leading],
+            "evidence": None if structure is None else dict(structure.weights),
+            "leading": [] if structure is None else [list(one) for one in structure.leading],
             "gaps": _plain(self.overview.gaps),
             "copies": self.overview.copies,
             "alike": self.overview.alike,
@@ -148,9 +143,7 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         weights = {} if self.structure is None else self.structure.weights
-        evidence = [
-            {"kind": KINDS[kind], "share": f"{share:.1%}"} for kind, share in weights.items()
-        ]
+        evidence = [{"kind": KINDS[kind], "share": f"{w:.1%}"} for kind, w in weights.items()]
         cautions = [f"Caveat: {sentence}" for sentence in self.warnings]
         return list_html(self.recommendation) + table_html(evidence) + list_html(cautions)
 

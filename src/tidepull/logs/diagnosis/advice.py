@@ -184,14 +184,9 @@ def _details(diagnosis: Diagnosis, kind: str) -> list[str]:
 
 def _others(diagnosis: Diagnosis, kind: str) -> str:
     assert diagnosis.structure is not None
-    rest = {
-        k: w
-        for k, w in diagnosis.structure.weights.items()
-        if k not in (kind, "nothing") and w >= 0.05
-    }
-    return ", ".join(
-        f"{KINDS[k]} ({w:.0%})" for k, w in sorted(rest.items(), key=lambda item: -item[1])
-    )
+    ranked = sorted(diagnosis.structure.weights.items(), key=lambda item: -item[1])
+    rest = [(k, w) for k, w in ranked if k not in (kind, "nothing") and w >= 0.05]
+    return ", ".join(f"{KINDS[k]} ({w:.0%})" for k, w in rest)
 
 
 def _unnoticed(diagnosis: Diagnosis) -> str:
@@ -285,9 +280,7 @@ def warnings_of(
     sentences += _rare(log) + _small_arms(overview)
     if hours is not None:
         sentences += hiding(log, hours)
-    sentences += [
-        _shift_sentence(shift) for shift in shifts if shift.moves > 0.1 and shift.p < 0.001
-    ]
+    sentences += [_shift_sentence(one) for one in shifts if one.moves > 0.1 and one.p < 0.001]
     sentences += [_mixup_sentence(one) for one in mixups]
     if calibration is None:
         sentences.append(

@@ -96,9 +96,7 @@ def standardise(events: Events, reward: FloatArray) -> FloatArray:
     counts = np.bincount(events.arm, minlength=events.n_arms)
     means = np.bincount(events.arm, weights=reward, minlength=events.n_arms) / np.maximum(counts, 1)
     left = reward - means[events.arm]
-    squares = np.bincount(events.arm, weights=left**2, minlength=events.n_arms) / np.maximum(
-        counts, 1
-    )
+    squares = np.bincount(events.arm, left**2, events.n_arms) / np.maximum(counts, 1)
     spread = np.sqrt(squares)[events.arm]
     result: FloatArray = np.divide(left, spread, out=np.zeros(len(left)), where=spread > 1e-12)
     return result
@@ -212,9 +210,8 @@ def _cells(arm: IntArray, cell: IntArray) -> Measure:
     """Squared sums over cells of arm and hour (or whatever it is), each by its count."""
     kinds, place = np.unique(arm * (int(cell.max()) + 1) + cell, return_inverse=True)
     counts = np.bincount(place)
-    return lambda z: float(
-        (np.bincount(place, weights=z, minlength=len(kinds)) ** 2 / counts).sum()
-    )
+    size = len(kinds)
+    return lambda z: float((np.bincount(place, z, size) ** 2 / counts).sum())
 
 
 def _reward_before(events: Events) -> Measure:

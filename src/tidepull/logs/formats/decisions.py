@@ -112,9 +112,8 @@ def _single(line: str) -> LoggedDecision:
     if label is None:
         raise NotARowError("no label (action:cost:probability)")
     action, cost, chance = label
-    return LoggedDecision(
-        {"arm": str(action), "reward": -cost, "propensity": chance}, _features(line)
-    )
+    cells = {"arm": str(action), "reward": -cost, "propensity": chance}
+    return LoggedDecision(cells, _features(line))
 
 
 def _label(line: str) -> tuple[int, float, float] | None:
@@ -158,9 +157,7 @@ def vw_json_row(record: Mapping[str, Any]) -> LoggedDecision:
 
 def _shared(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """What is neither Vowpal Wabbit's own (with an underscore) nor of these names."""
-    return {
-        key: value for key, value in record.items() if not key.startswith("_") and key not in names
-    }
+    return {key: record[key] for key in record if not key.startswith("_") and key not in names}
 
 
 def _json_label(record: Mapping[str, Any], actions: list[Any]) -> tuple[int, float, float]:

@@ -108,9 +108,8 @@ def find_roles(
         if part in names:
             parts[part] = _require(names[part], part, there, source)
             continue
-        free = [
-            lower[name] for name in usual if name in lower and lower[name] not in parts.values()
-        ]
+        present = (lower[name] for name in usual if name in lower)
+        free = [column for column in present if column not in parts.values()]
         if free:
             parts[part] = free[0]
     if not there:

@@ -336,9 +336,8 @@ def write_synthetic(
     ):
         packed.write(("\t".join(COLUMNS) + "\n").encode())
         for block in impressions(rows, seed=seed):
-            csv.write_csv(
-                pa.table([block[name] for name in COLUMNS], names=COLUMNS), packed, options
-            )
+            table = pa.table([block[name] for name in COLUMNS], names=COLUMNS)
+            csv.write_csv(table, packed, options)
             written += len(block["timestamp"])
             if on_rows is not None:
                 on_rows(written)
