@@ -103,9 +103,8 @@ def abandoned(directory: Path) -> list[Path]:
 
 
 def _is_abandoned(path: Path) -> bool:
-    host, _, pid = (
-        path.name.rsplit(".", 3)[1].partition("@") if path.name.count(".") > 2 else ("", "", "")
-    )
+    owner = path.name.rsplit(".", 3)[1] if path.name.count(".") > 2 else ""
+    host, _, pid = owner.partition("@")
     try:
         if host == _host() and pid.isdigit():
             os.kill(int(pid), 0)

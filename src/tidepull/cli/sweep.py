@@ -160,9 +160,8 @@ def search(
             return work, start(rung, store, work)
 
         def play(work: Work, progress: Progress) -> bool:
-            return bool(work.todo) and run_work(
-                work, store, executor, progress, width, quiet=json, until=until
-            )
+            place = work, store, executor, progress, width
+            return bool(work.todo) and run_work(*place, quiet=json, until=until)
 
         run.run(begin, play)
     _report(run, loaded.name, json=json)

@@ -189,9 +189,8 @@ def _picture(path: Path) -> Path:
 def _draw(result: simulation.Simulation, exponents: list[simulation.Exponent], path: Path) -> None:
     from tidepull.paper.theory import plots as theory_plots
 
-    promises, growth = (
-        path.with_name(f"{path.stem}-{word}{path.suffix}") for word in ("promises", "growth")
-    )
+    promises = path.with_stem(f"{path.stem}-promises")
+    growth = path.with_stem(f"{path.stem}-growth")
     theory_plots.regret_against_bound(result, path=path)
     theory_plots.promises(result, path=promises)
     drawn = [path, promises]

@@ -159,9 +159,8 @@ class _Runs:
             for _ in sweep(work, self._store, self._executor, progress):
                 display.tick()
         failed = {record["hash"] for record in self._store.failures()}
-        manifests = {
-            spec.hash: self._store.manifest(spec.hash) for spec in specs if spec.hash not in failed
-        }
+        hashes = (spec.hash for spec in specs if spec.hash not in failed)
+        manifests = {hash: self._store.manifest(hash) for hash in hashes}
         return {hash: (m["totals"]["reward"], m["seconds"]) for hash, m in manifests.items()}
 
 

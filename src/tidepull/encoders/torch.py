@@ -309,9 +309,8 @@ class TorchEncoder(HistoryEncoder):
     def _rows(self, context: Context) -> FloatArray:
         """Inputs of every arm in the coming round."""
         arms = self._reader.arms(context)
-        shared = np.concatenate([[self._previous], self._reader.observation(context)]).astype(
-            np.float32
-        )
+        parts = [self._previous], self._reader.observation(context)
+        shared = np.concatenate(parts).astype(np.float32)
         return np.hstack([np.tile(shared, (len(arms), 1)), arms])
 
     def _step(self, rows: FloatArray) -> tuple[FloatArray, Any]:

@@ -36,10 +36,8 @@ class Geometric:
         def late(_: int) -> int | None:
             u, v = rng.random(2)
             # P(delay >= n) = (mean / (1 + mean))^n has the given mean
-            rounds = (
-                int(math.log(1 - v) / math.log(self.mean / (1 + self.mean))) if self.mean > 0 else 0
-            )
-            return None if u < self.lost else rounds
+            falls = math.log(self.mean / (1 + self.mean)) if self.mean > 0 else -math.inf
+            return None if u < self.lost else int(math.log(1 - v) / falls)
 
         return late
 

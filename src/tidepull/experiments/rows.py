@@ -281,9 +281,7 @@ def load_rows(store: Store, suite: str | None = None) -> Rows:
             )
     census = Census()
     manifests = {hash: json.loads(text) for hash, _, text in entries(store, census)}
-    errors = {
-        record["hash"]: str(record["error"]).strip().splitlines()[-1] for record in store.failures()
-    }
+    errors = {one["hash"]: str(one["error"]).strip().splitlines()[-1] for one in store.failures()}
     asked = [(plan, trial) for plan in plans for trial in asked_trials(plan, every, manifests)]
     rows = [
         _row(plan.suite, trial, manifests[trial.hash])

@@ -68,9 +68,8 @@ class Estimator:
         length."""
         seconds, unknown = 0.0, 0
         for kind, count in self._left.items():
-            known = next(
-                (self._totals[p] for p in (kind, kind[:3], kind[:2]) if p in self._totals), None
-            )
+            prefixes = (kind, kind[:3], kind[:2])
+            known = next((self._totals[p] for p in prefixes if p in self._totals), None)
             if known is None:
                 unknown += count
             else:

@@ -210,10 +210,8 @@ class Halving:
         if not self.rule.generalists:
             return
         for field in self._fields:
-            searched = len(field.settings) > 1 and any(
-                len(texts) > 1 for texts in field.settings.values()
-            )
-            for world in field.settings if searched else ():
+            counts = [len(texts) for texts in field.settings.values()]
+            for world in field.settings if len(counts) > 1 and max(counts) > 1 else ():
                 if (world, BASELINE, "", self._seeds[0]) not in self._specs:
                     raise SuiteError(
                         f"{suite}: to search {field.name} on several problems, '{BASELINE}' must "

@@ -238,13 +238,10 @@ class _Expansion:
 
     def specs(self) -> Iterator[TrialSpec]:
         self._check_size()
-        worlds = [
-            self._world(number, problem) for number, problem in enumerate(self._table.problems, 1)
-        ]
-        learners = [
-            self._learner(number, policy) for number, policy in enumerate(self._table.policies, 1)
-        ]
-        seeds = {seed for problem in self._table.problems for seed in self._seeds(problem)}
+        table = self._table
+        worlds = [self._world(*pair) for pair in enumerate(table.problems, 1)]
+        learners = [self._learner(*pair) for pair in enumerate(table.policies, 1)]
+        seeds = {seed for problem in table.problems for seed in self._seeds(problem)}
         for seed in sorted(seeds):
             for problem, horizon in worlds:
                 for policy, settings in learners:
@@ -316,9 +313,7 @@ class _Expansion:
                     raise SuiteError(
                         f"no problem of the suite is called '{pattern}'; it has: {', '.join(names)}"
                     )
-            settings = [
-                replace(setting, asks=grid.asks(entry, setting.parameters)) for setting in settings
-            ]
+            settings = [replace(one, asks=grid.asks(entry, one.parameters)) for one in settings]
         return policy, settings
 
     def _from_problem(
@@ -407,8 +402,6 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 def _filled(table: Mapping[str, Any]) -> dict[str, Any]:
     filled = {key: value for key, value in table.items() if value not in (None, "", [], {})}
-    if "parameters" in filled:
-        filled["parameters"] = {
-            key: value for key, value in filled["parameters"].items() if value is not None
-        }
+    if values := filled.get("parameters"):
+        filled["parameters"] = {key: value for key, value in values.items() if value is not None}
     return filled

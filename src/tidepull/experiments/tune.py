@@ -210,9 +210,8 @@ def search(
         raise InputError(
             f"no suite declares a grid for {space.policy}: give ranges with --range name=low,high"
         )
-    study = optuna.create_study(
-        direction="maximize", sampler=optuna.samplers.TPESampler(seed=space.seed)
-    )
+    sampler = optuna.samplers.TPESampler(seed=space.seed)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
     outcome = Outcome()
     while outcome.seconds < seconds:
         before, n_settings = outcome.seconds, outcome.settings

@@ -221,10 +221,9 @@ class GymnasiumProblem:
         """Return the true expected rewards; zeros if they are unknown."""
         if self._means == UNKNOWN:
             return np.zeros(self.n_arms)
-        known: Any = self._env.unwrapped
-        return np.asarray(
-            self._means(self._env) if callable(self._means) else known.means(), dtype=float
-        )
+        own: Any = self._env.unwrapped
+        means = self._means(self._env) if callable(self._means) else own.means()
+        return np.asarray(means, dtype=float)
 
     def step(self, arm: int) -> float:
         """Play an arm; when an episode ends, the next one begins.

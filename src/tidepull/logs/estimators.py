@@ -57,9 +57,8 @@ class Scores:
 
     def where(self, rows: Any) -> Scores:
         """Some of the rows."""
-        return Scores(
-            self.top[rows], self.bottom[rows], None if self.noise is None else self.noise[rows]
-        )
+        noise = None if self.noise is None else self.noise[rows]
+        return Scores(self.top[rows], self.bottom[rows], noise)
 
     @property
     def value(self) -> float:
@@ -126,9 +125,8 @@ def interval(
     values = _values(varied, length, count, np.random.default_rng(seed))
     values = values - varied.value + scores.value
     tail = (1 - level) / 2
-    wide = math.sqrt(count / (count - 1)) * float(
-        special.stdtrit(_freedom(varied, length, count), tail)
-    )
+    freedom = _freedom(varied, length, count)
+    wide = math.sqrt(count / (count - 1)) * float(special.stdtrit(freedom, tail))
     low, high = np.nanquantile(values, [special.ndtr(wide), special.ndtr(-wide)])
     return float(low), float(high)
 

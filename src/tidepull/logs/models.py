@@ -205,8 +205,6 @@ def _counts(log: Log) -> tuple[FloatArray, FloatArray]:
     if log.propensity is None:
         return np.ones(len(log)), np.ones(len(log))
     weight = 1 / log.propensity
-    total, squares = (
-        np.bincount(log.arm, weights=power, minlength=log.n_arms) for power in (weight, weight**2)
-    )
+    total, squares = (np.bincount(log.arm, w, log.n_arms) for w in (weight, weight**2))
     scale = np.divide(total, squares, out=np.zeros(log.n_arms), where=squares > 0)
     return weight * total.sum() / squares.sum(), weight * scale[log.arm]

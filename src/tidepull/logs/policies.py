@@ -196,12 +196,9 @@ def terms_of(
         left = shares.copy()
         left[each, arm] -= light
         rest.add(left, full)
-    pull, switch_pull = (
-        model.pull(log, one.own / len(log), one.all / len(log)) for one in (asked, rest)
-    )
-    return PolicyTerms(
-        weight, log.reward, chosen, policy, pull, switch_pull, clip
-    ), uncovered / len(log)
+    n = len(log)
+    pull, switch = (model.pull(log, one.own / n, one.all / n) for one in (asked, rest))
+    return PolicyTerms(weight, log.reward, chosen, policy, pull, switch, clip), uncovered / n
 
 
 class _Demand:

@@ -116,9 +116,9 @@ class FromLog(SimulatedProblem):
         self.world = world
         self.n_arms = len(world.arms)
         noise = streams.generator("noise")
-        self.reward: Reward = (
-            BernoulliReward(noise) if world.binary else GaussianReward(world.noise, noise)
-        )
+        self.reward: Reward = GaussianReward(world.noise, noise)
+        if world.binary:
+            self.reward = BernoulliReward(noise)
         self.weights = np.array(world.mean, float)
         if drawn:
             z = streams.generator("weights").standard_normal(world.mean.shape)
@@ -239,9 +239,8 @@ def simulator(log: Log, *, most: int = MOST_ROWS) -> FittedWorld:
 def _clock(time: FloatArray) -> FloatArray:
     angle = 2 * np.pi * time / 86_400
     weekend = (np.floor(time / 86_400) + 3) % 7 >= 5
-    return np.column_stack(
-        [np.sin(angle), np.cos(angle), np.sin(2 * angle), np.cos(2 * angle), weekend - 2 / 7]
-    )
+    waves = [wave(k * angle) for k in (1, 2) for wave in (np.sin, np.cos)]
+    return np.column_stack([*waves, weekend - 2 / 7])
 
 
 def _slow(along: FloatArray) -> FloatArray:

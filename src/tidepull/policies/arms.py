@@ -124,9 +124,7 @@ class WindowedTally(Stateful):
         # Adding and subtracting leaves rounding errors; once per window they go (O(1) a round on
         # average).
         _, arms, rewards = self._history()
-        self.sums = np.asarray(
-            np.bincount(arms, weights=rewards, minlength=len(self.sums)), dtype=float
-        )
+        self.sums = np.asarray(np.bincount(arms, rewards, len(self.sums)), dtype=float)
         self._dropped = 0
 
     def _history(self) -> tuple[IntArray, IntArray, FloatArray]:

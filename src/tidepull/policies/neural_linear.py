@@ -128,9 +128,8 @@ class PendingRounds:
         proposed = snapshot["proposed"]
         self._proposed = None
         if proposed is not None:
-            self.propose(
-                Context(proposed["observation"], proposed["arm_features"]), int(proposed["arm"])
-            )
+            context = Context(proposed["observation"], proposed["arm_features"])
+            self.propose(context, int(proposed["arm"]))
         self._waiting = {int(number): int(arm) for number, arm in snapshot["waiting"]}
         self.pulls = np.array(snapshot["pulls"], np.int64)
 

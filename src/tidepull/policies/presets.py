@@ -142,8 +142,8 @@ def nlps(parameters: NlpsParameters, shape: ProblemShape, streams: Streams) -> N
     defaults = FEEDFORWARD_CONTEXTUAL if is_contextual(shape) else FEEDFORWARD_PLAIN
     settings = effective(parameters, defaults)
     network = _network(parameters, settings, streams)
-    own = {"order": settings.order, "sinusoids": settings.sinusoids}
-    encoder = FeedforwardEncoder(shape, **network, **own)
+    network |= {"order": settings.order, "sinusoids": settings.sinusoids}
+    encoder = FeedforwardEncoder(shape, **network)
     # At least order + 1 rounds, so that the input's past is complete before the network decides.
     forced_rounds = max(settings.order + 1, shape.n_arms if shape.arm_dim == 0 else 1)
     return _compose(encoder, parameters, settings, shape, forced_rounds, streams)

@@ -290,10 +290,8 @@ class WideDiscountedModels(Stateful):
         A = (np.transpose(X) - mine.rows.T @ (root[:, None] * solved)) / self._regularisation
         # Q a = (lambda I + QQ')^-1 Q x: what was solved for is sqrt(w) R a.
         weighed = root[:, None] * solved
-        variances = self._regularisation * np.einsum("ik,ik->k", A, A) + np.einsum(
-            "ik,ik->k", weighed, weighed
-        )
-        return mine.y @ weighed, variances
+        lengths, own = (np.einsum("ik,ik->k", one, one) for one in (A, weighed))
+        return mine.y @ weighed, self._regularisation * lengths + own
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of models of the same number and size."""

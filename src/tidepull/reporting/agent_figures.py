@@ -119,10 +119,8 @@ def _best(axes: Any, insight: Insight) -> None:
     known = ~np.isnan(week).any(axis=2)
     picture = np.ones((7, 24, 4))
     for place in insight.labels:
-        leads, colour = (
-            known & (np.nan_to_num(week).argmax(axis=2) == place),
-            _colour(insight, place),
-        )
+        leads = known & (np.nan_to_num(week).argmax(axis=2) == place)
+        colour = _colour(insight, place)
         picture[leads, :3] = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
         picture[leads, 3] = week[leads, place]
     axes.imshow(picture, aspect="auto", extent=(0, 24, 7, 0), interpolation="none")

@@ -276,9 +276,8 @@ def _told_apart(
             if len({_world(row) for _, row in pairs}) < len(pairs):
                 by_version: dict[str, list[_Kept]] = {}
                 for store, row in pairs:
-                    by_version.setdefault(
-                        f"{row.code} {canonical(row.policy_parameters)}", []
-                    ).append((store, row))
+                    key = f"{row.code} {canonical(row.policy_parameters)}"
+                    by_version.setdefault(key, []).append((store, row))
                 versions = list(by_version.values())
             for number, version in enumerate(versions, 1):
                 shown = name if number == 1 else f"{name} ({number})"
@@ -317,9 +316,8 @@ def random_regret(study: Study) -> float | None:
         if group.rows[0].policy == "random":
             return float(group.regrets.mean())
     try:
-        problem = build_problem(
-            (study.problem_id, study.parameters), seed=study.groups[0].rows[0].problem_seed
-        )
+        seed = study.groups[0].rows[0].problem_seed
+        problem = build_problem((study.problem_id, study.parameters), seed=seed)
     except TidepullError:  # its data, or the module that registers it, is not at hand
         return None
     if not isinstance(problem, _HasRandomRegret):

@@ -95,14 +95,10 @@ def _named(names: list[str]) -> str:
 
 
 def _gaps(frame: Frame) -> str:
-    kinds = {
-        "not played yet": frame.gaps.missing,
-        "failed": frame.gaps.failed,
-        "damaged": frame.gaps.damaged,
-    }
-    return ", ".join(
-        f"{len(ids):,} trial{'s' * (len(ids) > 1)} {what}" for what, ids in kinds.items() if ids
-    )
+    gaps = frame.gaps
+    kinds = {"not played yet": gaps.missing, "failed": gaps.failed, "damaged": gaps.damaged}
+    counts = {what: len(ids) for what, ids in kinds.items() if ids}
+    return ", ".join(f"{n:,} trial{'s' * (n > 1)} {what}" for what, n in counts.items())
 
 
 WIDTH = 4.8

@@ -96,11 +96,8 @@ def by_hour(diagnosis: Diagnosis) -> str:
         axes.errorbar(
             x, mean, bars, fmt="o", ms=3, lw=1, color=COLOURS[n], label=diagnosis.log.arms[a]
         )
-    axes.set(
-        xlabel=f"hour of the day ({diagnosis.log.timezone})",
-        ylabel="mean reward",
-        xticks=range(0, 24, 2),
-    )
+    axes.set(ylabel="mean reward", xticks=range(0, 24, 2))
+    axes.set_xlabel(f"hour of the day ({diagnosis.log.timezone})")
     axes.set_ylim(_span(diagnosis.hours.arm_mean[:, arms]))
     tidy(axes)
     _legend(figure, axes)
@@ -184,9 +181,7 @@ def memories(diagnosis: Diagnosis) -> str:
     figure, (axes,) = _figure(1, height=2.8)
     tried = diagnosis.forgetting.memories
     x = np.array([memory.decisions for memory in tried])
-    gain, low, high = (
-        100 * np.array([getattr(m, name) for m in tried]) for name in ("gain", "low", "high")
-    )
+    gain, low, high = 100 * np.array([(m.gain, m.low, m.high) for m in tried]).T
     axes.axhline(0, color=_INK, lw=0.8)
     axes.plot(x, gain, "o-", color=COLOURS[0], ms=4, lw=1.7)
     axes.fill_between(x, low, high, color=COLOURS[0], alpha=0.18, lw=0)
@@ -405,12 +400,11 @@ def _arms_table(diagnosis: Diagnosis) -> Table:
 
 
 def _gaps(diagnosis: Diagnosis) -> str:
-    if not diagnosis.overview.gaps:
+    overview = diagnosis.overview
+    if not overview.gaps:
         return "There are no long gaps." if diagnosis.log.time is not None else ""
-    gaps = "; ".join(
-        f"after {gap.when}: {gap.times_usual:,.0f} usual steps" for gap in diagnosis.overview.gaps
-    )
-    return f"Long gaps: {gaps}."
+    gaps = [f"after {gap.when}: {gap.times_usual:,.0f} usual steps" for gap in overview.gaps]
+    return f"Long gaps: {'; '.join(gaps)}."
 
 
 def _worth_table(diagnosis: Diagnosis) -> Table:

@@ -234,9 +234,8 @@ def _score(value: float) -> Cell:
 
 
 def _set_name(panel: stats.Panel) -> str:
-    return (
-        ", ".join(panel.problems) if len(panel.problems) <= 4 else f"{len(panel.problems)} problems"
-    )
+    count = len(panel.problems)
+    return ", ".join(panel.problems) if count <= 4 else f"{count} problems"
 
 
 def _from_to(low: int, high: int) -> Cell:
@@ -280,12 +279,8 @@ def _played(by_rung: dict[int, tuple[Group, ...]]) -> Iterator[Cell]:
         f"{len(groups):,} x {groups[0].rows[0].horizon:,} x {trials_text(groups)}"
         for _, groups in sorted(by_rung.items())
     ]
-    seconds = {
-        row.hash: row.cpu_seconds
-        for groups in by_rung.values()
-        for group in groups
-        for row in group.rows
-    }
+    every = [group for groups in by_rung.values() for group in groups]
+    seconds = {row.hash: row.cpu_seconds for group in every for row in group.rows}
     yield Cell(", ".join(parts))
     yield Cell(duration(sum(seconds.values())))
 

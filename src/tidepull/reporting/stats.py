@@ -203,12 +203,9 @@ def panels(normalised: Mapping[str, Mapping[str, FloatArray]]) -> list[Panel]:
     Policies are only ever compared on the same problems; a policy that is alone on its set gets no
     panel.
     """
-    sets = dict.fromkeys(
-        frozenset(by_problem) for by_problem in normalised.values() if len(by_problem) > 1
-    )
-    every = [
-        panel(problems, normalised) for problems in sorted(sets, key=lambda s: (-len(s), sorted(s)))
-    ]
+    sets = {frozenset(by_problem) for by_problem in normalised.values() if len(by_problem) > 1}
+    largest_first = sorted(sets, key=lambda s: (-len(s), sorted(s)))
+    every = [panel(problems, normalised) for problems in largest_first]
     return [panel for panel in every if len(panel.scores) > 1]
 
 

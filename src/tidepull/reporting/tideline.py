@@ -121,9 +121,8 @@ def _sets(scores: Mapping[str, Mapping[str, FloatArray]]) -> list[frozenset[str]
     sets = Counter(frozenset(by_problem) for by_problem in scores.values())
     most = max(sets, key=len, default=frozenset())
     others = [problems for problems, _ in sets.most_common() if problems != most]
-    return sorted(
-        {most, *others[: MOST_BOARDS - 1]} - {frozenset()}, key=lambda s: (-len(s), sorted(s))
-    )
+    largest = {most, *others[: MOST_BOARDS - 1]} - {frozenset()}
+    return sorted(largest, key=lambda s: (-len(s), sorted(s)))
 
 
 def _board(
@@ -179,9 +178,8 @@ def _by_kind(by_problem: Mapping[str, FloatArray]) -> dict[str, float]:
 
 def _cost(groups: Iterable[Group]) -> float:
     """Milliseconds of processor time a round, each trial counted once."""
-    return float(
-        np.mean([row.cpu_seconds / row.horizon * 1e3 for group in groups for row in group.rows])
-    )
+    rows = [row for group in groups for row in group.rows]
+    return float(np.mean([row.cpu_seconds / row.horizon * 1e3 for row in rows]))
 
 
 def _library(row: Row) -> str:

@@ -229,9 +229,8 @@ class _Reader:
 def _band(x: IntArray | FloatArray, values: FloatArray, most: float = np.inf) -> Band:
     """The band of something that is never negative and at most `most`, however few the trials."""
     low, high = mean_interval(values)
-    return Band(
-        np.asarray(x, dtype=float), values.mean(axis=0), np.maximum(low, 0), np.minimum(high, most)
-    )
+    mean, places = values.mean(axis=0), np.asarray(x, dtype=float)
+    return Band(places, mean, np.maximum(low, 0), np.minimum(high, most))
 
 
 def _phase_band(shares: FloatArray) -> Band:

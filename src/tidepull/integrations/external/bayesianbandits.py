@@ -83,9 +83,8 @@ class Bayesian:
 
     def learn(self, event: Event, memo: None) -> None:
         """Its reward."""
-        self._agent.select_for_update(event.arm).update(
-            self._row(event.context), np.array([event.reward])
-        )
+        learner = self._agent.select_for_update(event.arm)
+        learner.update(self._row(event.context), np.array([event.reward]))
 
     def _row(self, context: Context) -> FloatArray:
         if context.arm_features is not None:

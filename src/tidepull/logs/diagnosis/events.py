@@ -52,9 +52,8 @@ class Events:
         """How the events were made, in a sentence."""
         if self.each == 1 and len(self) == self.rows:
             return f"every one of {self.rows:,} decisions with a reward is used"
-        averaged = (
-            f"{self.each:,} neighbouring decisions of an arm are averaged" if self.each > 1 else ""
-        )
+        averaged = f"{self.each:,} neighbouring decisions of an arm are averaged"
+        averaged = averaged if self.each > 1 else ""
         used = len(self) * self.each / self.rows
         drawn = f"{used:.0%} of the {self.rows:,} decisions with a reward are used, drawn at random"
         if used > 0.9:

@@ -69,12 +69,10 @@ def forgetting(events: Events, *, seed: int = 0) -> Forgetting:
     results = []
     for memory in tried:
         better = (everything - _errors(events, float(memory))) / total
-        low, high = interval(
-            Scores(better, np.ones(n)), level=level, seed=seed, block=max(1, round(n**0.5))
-        )
-        results.append(
-            MemoryGain(memory * events.scale, memory * per_event, float(better.mean()), low, high)
-        )
+        scores, block = Scores(better, np.ones(n)), max(1, round(n**0.5))
+        bounds = interval(scores, level=level, seed=seed, block=block)
+        length = memory * events.scale, memory * per_event
+        results.append(MemoryGain(*length, float(better.mean()), *bounds))
     return Forgetting(tuple(results))
 
 

@@ -174,9 +174,7 @@ def _gaps(log: Log, most: int = 10) -> tuple[Gap, ...]:
     usual = float(np.median(steps)) or busy
     if usual <= 0:
         return ()
-    long = np.flatnonzero(
-        (steps > 100 * usual) & (steps > 20 * busy) & (steps > (3600 if log.dated else 0))
-    )
+    long = np.flatnonzero(steps > max(100 * usual, 20 * busy, 3600 if log.dated else 0))
     longest = long[np.argsort(-steps[long], kind="stable")[:most]]
     return tuple(
         Gap(int(row), when(log, int(row)), float(steps[row]), float(steps[row]) / usual)
@@ -242,9 +240,7 @@ def hours_of(log: Log) -> HourTable | None:
     if log.propensity is not None:
         known = ~np.isnan(log.propensity)
         weight = 1 / log.propensity[known]
-        total, squares = (
-            np.bincount(cell[known], weights=w, minlength=168) for w in (weight, weight**2)
-        )
+        total, squares = (np.bincount(cell[known], w, 168) for w in (weight, weight**2))
         effective = np.divide(total**2, squares, out=np.zeros(168), where=squares > 0)
     by = hour * log.n_arms + log.arm
     cells = 24 * log.n_arms

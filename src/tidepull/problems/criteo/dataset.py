@@ -121,9 +121,8 @@ def _rows(batch: Any, path: Path) -> Impressions:
         raise DataError(
             f"{path} has a value other than 0 and 1 in the column '{TARGET}'; get it again"
         )
-    return Impressions(
-        np.column_stack([batch.column(name).to_numpy() for name in FEATURES]), click == 1
-    )
+    categories = np.column_stack([batch.column(name).to_numpy() for name in FEATURES])
+    return Impressions(categories, click == 1)
 
 
 class UniformSample:

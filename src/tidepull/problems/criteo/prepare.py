@@ -68,9 +68,8 @@ def one_hot(categories: NDArray[np.int64]) -> sparse.csr_array:
         positions[:, column] = inverse + width
         width += len(values)
     row_starts = np.arange(0, n_rows * n_columns + 1, n_columns)
-    return sparse.csr_array(
-        (np.ones(positions.size), positions.ravel(), row_starts), shape=(n_rows, width)
-    )
+    entries = np.ones(positions.size), positions.ravel(), row_starts
+    return sparse.csr_array(entries, shape=(n_rows, width))
 
 
 def truncated_svd(matrix: sparse.csr_array, dim: int, rng: Generator) -> NDArray[np.float64]:
