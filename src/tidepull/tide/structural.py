@@ -46,6 +46,7 @@ from tidepull.tide.structural_mixture import (
     StructuralMixture,
     draw,
     rewards_of,
+    steady_structures,
     structures_of,
     sure_week,
 )
@@ -168,7 +169,7 @@ class StructuralThompson(Stateful):
     def _new_mixture(self, period: float) -> StructuralMixture:
         """A mixture of as many structures as memory allows, with a period (0: none)."""
         blocks = replace(self._blocks, period=period)
-        structures = structures_of(blocks)
+        structures = steady_structures(blocks) + structures_of(blocks)
         numbers = np.cumsum([s.size(blocks) ** 2 for s in structures]) * self._n_blocks
         most = max(1, int(np.searchsorted(numbers, _LARGEST, side="right")))
         return StructuralMixture(structures[:most], blocks, self._n_blocks)

@@ -26,6 +26,9 @@ from tidepull.types import BoolArray, FloatArray, IntArray
 
 SEASONS = ((2, 1, 0), (6, 2, 0), (3, 0, 3), (2, 0, 0))
 """Harmonics of the day, of the day on weekends, of the week."""
+NO_SEASON, _NO_SEASON = (0, 0, 0), 0.25
+"""Of structures without a season: its harmonics, and how likely it is, relative to each of the seasons
+above. If it were likelier, arms that are best at other hours would not be tried in time."""
 _SCALES = {0.5: 0.6, 0.03: 0.4}
 """Prior variances of a level, and how likely each is: clicks of 2% differ by a tenth of their
 standard deviation."""
@@ -37,7 +40,7 @@ without."""
 _PERIODIC_WEEKS = 4
 """Weeks in each of which an arm must be best where rewards have a period of their own."""
 _ALPHA = 1e-5
-_DRAW_SCALES = {False: np.array([0.4, 1.0, 2.0]), True: np.array([0.25, 1.0, 0.5])}
+_DRAW_SCALES = {False: np.array([0.3, 1.0, 2.0]), True: np.array([0.25, 1.0, 0.5])}
 """Least and largest factor on the width of draws, and c (`models/noise.py`); smaller where all arms
 share weights, which every arm then tries out."""
 _SPEAKS, _SURE = 0.01, 0.99
@@ -56,7 +59,10 @@ class StructuralMixture(Stateful):
     def __init__(self, structures: list[ModelStructure], blocks: Blocks, n_blocks: int) -> None:
         self.models, self.blocks = StructuralModels(structures, blocks, n_blocks), blocks
         prior = [
-            _SCALES[s.scale] * _PERSISTENCES[s.persistence] * (_PERIODIC if s.period else 1.0)
+            _SCALES[s.scale]
+            * _PERSISTENCES[s.persistence]
+            * (_NO_SEASON if (s.day, s.weekend_day, s.week) == NO_SEASON else 1.0)
+            * (_PERIODIC if s.period else 1.0)
             for s in structures
         ]
         self._log_prior = np.log(np.array(prior) / sum(prior))
@@ -223,3 +229,8 @@ def structures_of(
         for persistence in _PERSISTENCES
         for scale in _SCALES
     ]
+
+
+def steady_structures(blocks: Blocks) -> list[ModelStructure]:
+    """Structures in which nothing changes: no season and no deviation."""
+    return [one for one in structures_of(blocks, (NO_SEASON,)) if one.persistence == 1.0]

@@ -25,7 +25,12 @@ from tidepull.tide.models.structural_kernels import (
     reweigh,
 )
 from tidepull.tide.structural import ANY, BINARY, HURDLE, likelihood_of
-from tidepull.tide.structural_mixture import StructuralMixture, draw, structures_of
+from tidepull.tide.structural_mixture import (
+    StructuralMixture,
+    draw,
+    steady_structures,
+    structures_of,
+)
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -208,6 +213,40 @@ def test_arm_that_was_never_played_is_drawn_with_its_whole_width() -> None:
     known = mixture.spread * math.sqrt(variances[0])
     assert draws[:, 1:].std(axis=0) == pytest.approx([prior, prior], rel=0.05)
     assert draws[:, 0].std() < 0.7 * known
+
+
+def test_arm_without_a_click_is_known_no_better_than_an_average_arm() -> None:
+    """Else a few visits without a click settle that it never pays."""
+    blocks = Blocks(0)
+    (steady, _) = steady_structures(blocks)
+    models, x = StructuralModels([steady], blocks, 1), blocks.features(0.0, np.empty(0))
+    spread, visits = math.sqrt(0.05 * 0.95), 60
+    for n in range(visits):
+        models.observe(0, x, -0.05 / spread, float(n), (-0.05 / spread, 0.95 / spread))
+    variance = outlook(models, 0, x[None], float(visits))[1][0]
+    assert variance == pytest.approx(1 / (1 / steady.scale + visits))
+
+
+def test_arm_with_less_than_a_tenth_of_the_rewards_is_drawn_with_its_whole_width() -> None:
+    blocks, rng = Blocks(0), np.random.default_rng(0)
+    mixture = StructuralMixture([steady_structures(blocks)[0]], blocks, 2)
+    x = blocks.features(0.0, np.empty(0))
+    for n in range(3000):
+        reward = float(rng.random() < 0.5)
+        mixture.learn(int(n % 15 == 0), x, reward, float(n), binary=True, count=n + 1)
+    ((ms, z),) = draw([mixture], 4000, False, PythonBox(rng))
+    draws, _ = mixture.values(ms, z, x[None], 3000.0, False)
+    _, variances = outlook(mixture.models, 0, np.stack([x, x]), 3000.0)
+    scales = draws.std(axis=0) / (mixture.spread * np.sqrt(variances))
+    assert scales == pytest.approx([0.3, 1.0], rel=0.05)
+
+
+def test_structures_in_which_nothing_changes_have_three_percent_of_the_prior() -> None:
+    blocks = Blocks(2, crossed=True)
+    steady = steady_structures(blocks)
+    mixture = StructuralMixture(steady + structures_of(blocks), blocks, 1)
+    assert np.exp(mixture.log_weights[: len(steady)]).sum() == pytest.approx(1 / 33)
+    assert not any(one.day or one.week or one.persistence < 1.0 for one in steady)
 
 
 def events(count: int, *, money: bool = False, dim: int = 0, seed: int = 0) -> list[Event]:

@@ -31,7 +31,13 @@ from tidepull.tide.hours import HourSpan, spans
 from tidepull.tide.models.structural import DAY_SECONDS, HOUR_SECONDS, Blocks
 from tidepull.tide.parameters import TideParameters
 from tidepull.tide.patterns import Patterns
-from tidepull.tide.structural_mixture import SEASONS, StructuralMixture, structures_of, sure_week
+from tidepull.tide.structural_mixture import (
+    NO_SEASON,
+    SEASONS,
+    StructuralMixture,
+    structures_of,
+    sure_week,
+)
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
 KINDS = {
@@ -107,7 +113,7 @@ class _ClockModels:
         self._blocks, self._binary = Blocks(), bool(np.isin(events.reward, (0.0, 1.0)).all())
         self.season, self.plain = (
             StructuralMixture(structures_of(self._blocks, seasons), self._blocks, n_arms)
-            for seasons in (SEASONS, ((0, 0, 0),))
+            for seasons in (SEASONS, (NO_SEASON,))
         )
         for mixture in (self.season, self.plain):
             mixture.fit(events.reward, events.arm)

@@ -21,6 +21,10 @@ _LARGEST_SQUARE = 25.0
 """An error beyond five standard deviations counts as one of five in the variance of the noise."""
 _LEAST_CHANCE = 1e-3
 """A linear chance is kept this far from 0 and 1."""
+_LEAST_NOISE = 1.0
+"""Least variance of a reward of 0 or 1, standardised: that of an average arm. With p (1 - p) of its
+own, an arm without a success so far would be known as well as if it had hundreds of failures, and
+would not be tried again."""
 _LEAST_VARIANCE = 1e-12
 LEAST_KNOWN = 1e-3
 """Rewards by which an arm is known at least; what its prior says is not counted among them."""
@@ -77,8 +81,8 @@ def _learn_in_numpy(
         if square > 0.0:
             chance = (y - error - zero) / (one - zero)
             chance = min(max(chance, _LEAST_CHANCE), 1 - _LEAST_CHANCE)
-            noise = chance * (1 - chance) * square
             terms[0, m] = chance if y == one else 1 - chance
+            noise = max(chance * (1 - chance) * square, _LEAST_NOISE)
         else:
             noise = b[m] / a[m]
             scale = q + noise
@@ -135,8 +139,8 @@ def learn_reward(
         if square > 0.0:
             chance = (y - error - zero) / (one - zero)
             chance = min(max(chance, _LEAST_CHANCE), 1 - _LEAST_CHANCE)
-            noise = chance * (1 - chance) * square
             terms[0, m] = chance if y == one else 1 - chance
+            noise = max(chance * (1 - chance) * square, _LEAST_NOISE)
         else:
             noise = b[m] / a[m]
             scale = q + noise
@@ -253,7 +257,8 @@ def _values_in_numpy(
         for k in range(n_arms):
             known += n_known[k]
         scale = draw_scales[2] * math.log1p(known / n_arms / 4)
-        kappa = np.minimum(np.maximum(np.sqrt(scale / n_known), draw_scales[0]), draw_scales[1])
+        scale = max(scale, draw_scales[0] * draw_scales[0] * n_known.max())
+        kappa = np.minimum(np.sqrt(scale / n_known), draw_scales[1])
         errors = kappa * np.sqrt(np.maximum(variances, 0.0))
         drawn = ms == m
         values[drawn] = centre + spread * (means + errors * z[drawn])
@@ -267,8 +272,11 @@ def draw_values(
     draw_scales: FloatArray, centre: float, spread: float, values: FloatArray,
 ) -> None:  # fmt: skip
     """The value of every arm (columns) in each draw of a model (rows), where arms have weights of
-    their own: x'F m + kappa sqrt(x'C x) z, with kappa of `noise.py`. What a model believes is
-    computed once for all of its draws.
+    their own: x'F m + kappa sqrt(x'C x) z. What a model believes is computed once for all of its
+    draws. With n_k, the number of rewards by which arm k is known here, n their mean and n_max the
+    largest,
+
+        kappa_k = sqrt(max(c log(1 + n / 4), kappa_min^2 n_max) / n_k), at most kappa_max
 
     `starts` and `squares` say where the coefficients of models and their covariances begin.
     `decays` is f of every `persistence` and arm, `lasting` the part of a deviation's error that
@@ -316,8 +324,8 @@ def draw_values(
                 known += n_known[k]
                 errors[m, k] = math.sqrt(max(variance, 0.0))
             scale = draw_scales[2] * math.log1p(known / n_arms / 4)
+            scale = max(scale, draw_scales[0] * draw_scales[0] * n_known.max())
             for k in range(n_arms):
-                kappa = min(max(math.sqrt(scale / n_known[k]), draw_scales[0]), draw_scales[1])
-                errors[m, k] *= kappa
+                errors[m, k] *= min(math.sqrt(scale / n_known[k]), draw_scales[1])
         for k in range(n_arms):
             values[n, k] = centre + spread * (means[m, k] + errors[m, k] * z[n, k])
