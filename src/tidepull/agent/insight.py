@@ -434,7 +434,8 @@ def _describe_change(record: Any) -> str:
     if record.kind is Kind.UPGRADE:
         told = unpack_json(record.body)
         gone = f"; {told['gone']:,} earlier ones were gone" if told["gone"] else ""
-        return f"{told['policy']} rebuilt from {told['decisions']:,} decisions{gone}"
+        plural = "s" * (told["decisions"] != 1)
+        return f"{told['policy']} rebuilt from {told['decisions']:,} decision{plural}{gone}"
     if record.kind is Kind.SETTINGS:
         return "; ".join(
             words

@@ -14,7 +14,7 @@ import { binned, RANGES, recent } from "./range.js";
 import { Reasons } from "./reasons.js";
 import { promoting, ShadowTable } from "./shadows.js";
 import { Toolbar } from "./toolbar.js";
-import { ago, count, knowsZone, localMoment, milliseconds, moment, number, percent, signed, span, weekHour } from "./words.js";
+import { ago, count, counted, knowsZone, localMoment, milliseconds, moment, number, percent, signed, span, weekHour } from "./words.js";
 
 const SLOW = 60_000;
 const LIFT_POINTS = 40;
@@ -232,7 +232,7 @@ export class AgentView {
     this.#head(state, [...new Set([...waiting.alarms, ...report.alarms])]);
     this.#drawKnown(state);
     this.#drawLift(lift);
-    this.tiles.waiting.say(count(waiting.pending), waiting.delay_median == null ? "none has come yet" : `half take up to ${span(waiting.delay_median)}`);
+    this.tiles.waiting.say(count(waiting.pending), waiting.delay_median == null ? "none has come yet" : `half arrive within ${span(waiting.delay_median).replace("under ", "")}`);
     this.#drawRewards(waiting, state);
     this.#drawSpeed(service, state);
   }
@@ -267,11 +267,11 @@ export class AgentView {
     this.tiles.lift.name(lift.against == null ? "Improvement over a control" : `Improvement over ${lift.against}`);
     const sure = `${lift.significant ? "" : "not significant; "}${Math.round(100 * lift.level)}% sure at every look: between`;
     if (lift.against == null) this.tiles.lift.say("Not measured", "there is no control group");
-    else if (!lift.known) this.tiles.lift.say("Not known yet", `${count(lift.n_policy)} rewards of its choices, ${count(lift.n_control)} of the control`);
+    else if (!lift.known) this.tiles.lift.say("Not known yet", `${counted(lift.n_policy, "reward")} of its choices, ${count(lift.n_control)} of the control`);
     else if (lift.relative != null) this.tiles.lift.say(signed(lift.relative), `${sure} ${signed(lift.relative_low)} and ${signed(lift.relative_high)}`);
     else this.tiles.lift.say(number(lift.gain), `${sure} ${number(lift.low)} and ${number(lift.high)}`);
     const { mean, decisions } = totals(history);
-    this.tiles.reward.say(number(mean), `on average of ${count(decisions)} decisions shown`);
+    this.tiles.reward.say(number(mean), `on average over ${counted(decisions, "decision")} shown`);
   }
 
   #drawChances(report) {

@@ -5,6 +5,9 @@ const SPANS = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
 /** A count: 1,234. */
 export const count = (n) => n.toLocaleString("en-GB");
 
+/** A number of things: "1 decision", "2,000 decisions". */
+export const counted = (n, thing) => `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
+
 /** A number with three digits that matter. */
 export function number(value) {
   if (value == null || !Number.isFinite(value)) return "–";
