@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Self, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 from uuid import uuid4
 
@@ -109,7 +109,7 @@ class Operation:
         try:
             return self.decoder.decode(data)
         except msgspec.ValidationError as error:
-            raise HttpError(422, _explained(error, "The body")) from None
+            raise HttpError(422, _explained(error, "The body", self.body)) from None
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise HttpError(400, "The body is not JSON.") from None
         except RecursionError:
@@ -121,7 +121,7 @@ class Operation:
             given = dict(parse_qsl(text.decode("latin-1")))
             return msgspec.convert(given, self.query, strict=False)
         except msgspec.ValidationError as error:
-            raise HttpError(422, _explained(error, "The query")) from None
+            raise HttpError(422, _explained(error, "The query", self.query)) from None
 
     def handle(self, call: Call) -> Awaitable[Any]:
         """Let the handler answer."""
@@ -129,10 +129,21 @@ class Operation:
         return self.handler(call, *inputs)
 
 
-def _explained(error: Exception, what: str) -> str:
-    """What msgspec says as a sentence that names the field."""
+def _explained(error: Exception, what: str, structure: Any) -> str:
+    """What msgspec says as a sentence that names the field, and the values that it may have."""
     where, words = in_words(str(error), PATTERNS)
+    if words.startswith(_NO_CHOICE):
+        hint = get_type_hints(structure).get(where.split("[")[0])
+        choices = ", ".join(f"'{choice}'" for choice in _choices(hint))
+        words = f"must be one of {choices}, got {words.removeprefix(_NO_CHOICE)}"
     return sentence(f"{what} does not fit: {where or 'it'} {words}")
+
+
+def _choices(hint: Any) -> list[str]:
+    """The strings that a type names."""
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    return [choice for inner in get_args(hint) for choice in _choices(inner)]
 
 
 class Operations(list[Operation]):
@@ -169,6 +180,8 @@ class Operations(list[Operation]):
         return self.add("POST", path, scope, **details)
 
 
+_NO_CHOICE = "is wrong: invalid enum value "
+"""How a value outside a list of strings is told."""
 JSON = b"application/json"
 PART = 262_144
 """Bytes of a file that are sent at a time."""

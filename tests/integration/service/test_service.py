@@ -330,6 +330,19 @@ def test_lift_grows_over_time_when_points_are_asked_for(shop: House) -> None:
     assert answer["history"][-1]["gain"] == answer["gain"]
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("export?format=xls", "format must be one of 'jsonl', 'csv', 'parquet', got 'xls'"),
+        ("lift?since=May", "since must be seconds since 1970"),
+        ("history?until=May", "until must be seconds since 1970"),
+    ],
+)
+def test_query_that_does_not_fit_names_its_field(shop: House, path: str, said: str) -> None:
+    answer = shop.ask("GET", f"/v1/agents/shop/{path}")
+    assert (answer.status_code, said in answer.json()["detail"]) == (422, True)
+
+
 def test_export_has_every_decision_with_its_context(shop: House) -> None:
     served(shop, 5)
     answer = shop.ask("GET", "/v1/agents/shop/export")

@@ -90,7 +90,7 @@ async def breakdown(call: Call, query: BreakdownQuery) -> BreakdownShown:
     hosted = await call.agent()
 
     def counted(insight: Insight) -> BreakdownShown:
-        rates = arm_rates(insight, query.field, moment_of(insight, query.since))
+        rates = arm_rates(insight, query.field, moment_of(insight, query.since, "since"))
         schema = insight.state.learning.schema
         fields = [] if schema is None else [f for f in schema.fields if f not in schema.private]
         rows = [shown(ArmRateShown, rate) for rate in rates]

@@ -201,7 +201,7 @@ async def _ask_at(call: Call, at: str | None, question: Callable[[Insight], T]) 
     hosted = await call.agent()
     if at is None:
         return await hosted.query_log(question)
-    upto = await hosted.query_log(lambda now: last_record(now, moment_of(now, at) or 0.0))
+    upto = await hosted.query_log(lambda now: last_record(now, moment_of(now, at, "at") or 0.0))
     return await hosted.replay(upto, lambda point: question(point.insight()))
 
 
@@ -211,7 +211,7 @@ async def lift(call: Call, query: LiftQuery) -> LiftShown:
     hosted = await call.agent()
 
     def measured(insight: Insight) -> LiftShown:
-        since = moment_of(insight, query.since)
+        since = moment_of(insight, query.since, "since")
         lift = _lift_shown(insight.lift(since, query.level, query.outcome))
         if query.points:
             grown = _growth(insight, since, query)
@@ -227,7 +227,10 @@ async def history(call: Call, query: HistoryQuery) -> HistoryShown:
     hosted = await call.agent()
 
     def drawn(insight: Insight) -> dict[str, Any]:
-        since, until = moment_of(insight, query.since), moment_of(insight, query.until)
+        since, until = (
+            moment_of(insight, query.since, "since"),
+            moment_of(insight, query.until, "until"),
+        )
         if since is not None and until is not None and until <= since:
             raise InputError("until must be later than since")
         return _series(insight, since, until, query.bins)
@@ -267,7 +270,7 @@ async def export(call: Call, query: ExportQuery) -> RawResponse:
         directory = TemporaryDirectory(prefix="tidepull-export-")
         try:
             path = Path(directory.name) / f"{call.name}.{query.format}"
-            before = moment_of(insight, query.before)
+            before = moment_of(insight, query.before, "before")
             table.write(path, _paced(hosted.agent.rows_aside(insight, before=before)))
             return FileParts(directory, path)
         except BaseException:
@@ -288,14 +291,14 @@ def _paced(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         pace.rest()
 
 
-def moment_of(insight: Insight, moment: str | None) -> float | None:
-    """A moment of a query, in seconds since 1970."""
+def moment_of(insight: Insight, moment: str | None, name: str) -> float | None:
+    """A moment of a query, in seconds since 1970; `name` is that of its field."""
     if moment is None:
         return None
     try:
-        return insight.clock.read(float(moment))
+        return insight.clock.read(float(moment), name)
     except ValueError:
-        return insight.clock.read(moment)
+        return insight.clock.read(moment, name)
 
 
 def _lift_shown(lift: Lift) -> LiftShown:

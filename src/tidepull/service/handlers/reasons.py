@@ -74,7 +74,7 @@ async def list_decisions(call: Call, query: DecisionsQuery) -> DecisionsShown:
     hosted = await call.agent()
 
     def listed(insight: Insight) -> DecisionsShown:
-        until = moment_of(insight, query.until)
+        until = moment_of(insight, query.until, "until")
         found = hosted.agent.decisions_aside(insight, until, query.limit)
         return DecisionsShown(decisions=[_reason(one.row, one.why) for one in found])
 
