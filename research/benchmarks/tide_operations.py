@@ -1,5 +1,5 @@
-"""What `learn` of `tide` has to do in a round, and how far the bank's kernel is from what the
-machine allows.
+"""What `learn` of the patterns in `tide` has to do in a round, and how far the bank's kernel is from
+what the machine allows.
 
     python -m research.benchmarks.tide_operations [--rounds 1500]
 
@@ -45,8 +45,9 @@ def grown(world: str, rounds: int) -> ModelBank:
         learner.learn(Event(context, arm, float(rewards[arm])))
         while learner.upkeep():
             pass
-    assert isinstance(learner.inner, Patterns)
-    return learner.inner._bank
+    patterns = getattr(learner.inner, "_patterns", None)
+    assert isinstance(patterns, Patterns)
+    return patterns._bank
 
 
 def counted(bank: ModelBank) -> tuple[int, int]:
@@ -99,7 +100,7 @@ def main() -> None:
     given = parser.parse_args()
     with one_blas_thread():
         print(f"`python -m research.benchmarks.tide_operations`: {describe()}.\n\n{HEAD}")
-        for world in ("arms", "vectors", "labels", "shop"):
+        for world in ("arms", "vectors", "labels"):
             print(line(world, given.rounds), flush=True)
 
 

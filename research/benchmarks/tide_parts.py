@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,17 +23,20 @@ from research.benchmarks.machine import describe
 from research.benchmarks.tails import WORLDS
 from tidepull._internal.system import one_blas_thread
 from tidepull.policies import build_policy
-from tidepull.tide.patterns import Patterns
 from tidepull.types import Event
 
 DRAWS = 32
 PARTS = (
-    ("_mixture", "picks", "choose: hypotheses by weight"),
-    ("_bank", "draws", "choose: draws of the bank"),
-    ("", "_open", "choose: context, covariates"),
-    ("_bank", "score", "learn: the bank's kernel"),
-    ("_network", "observe", "learn: the network (paused: it only records)"),
-    ("_mixture", "reweigh", "learn: weights"),
+    ("_structural", "shares", "choose: structural models"),
+    ("_structural", "_features", "of which features of the context and the time"),
+    ("_patterns", "shares", "choose: patterns"),
+    ("_patterns", "_open", "of which the context and covariates"),
+    ("_patterns", "_draws", "of which models by weight, and their draws"),
+    ("_structural", "learn", "learn: structural models"),
+    ("_patterns", "learn", "learn: patterns"),
+    ("_patterns._bank", "score", "of which the bank's kernel"),
+    ("_patterns._network", "observe", "of which the network (paused: it only records)"),
+    ("_patterns._mixture", "reweigh", "of which weights"),
 )
 
 
@@ -61,12 +65,12 @@ def played(rounds: int) -> list[dict[str, float]]:
     shape, see = WORLDS["shop"]
     policy = build_policy("tide", shape, seed=0)
     tide, watch, rng = policy.inner, Watch(), np.random.default_rng(0)
-    assert isinstance(tide, Patterns)
-    for owner, name, words in PARTS:
-        object_ = getattr(tide, owner) if owner else tide
-        setattr(object_, name, watch.on(words, getattr(object_, name)))
     choose, learn = watch.on("choose", policy.choose_by), watch.on("learn", policy.learn)
     for t in range(rounds):
+        if t == rounds // 2:  # parts that jobs replace are in their places
+            for owner, name, words in PARTS:
+                object_ = attrgetter(owner)(tide)
+                setattr(object_, name, watch.on(words, getattr(object_, name)))
         context, rewards = see(t, rng)
         arm = choose(context, DRAWS, lambda shares: int(np.argmax(shares)))
         learn(Event(context, arm, float(rewards[arm])))
