@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.tide.models.structural import FIRST_MONDAY_SECONDS, WEEK_SECONDS
+from tidepull.tide.models.waves import FIRST_MONDAY_SECONDS, WEEK_SECONDS
 from tidepull.types import IntArray
 
 _DAYS = {"every day": range(7), "on weekdays": range(5), "on weekends": range(5, 7)}

@@ -25,7 +25,7 @@ from tidepull.state import generator_state, restore_generator
 from tidepull.tide.explain import Explanation, WeightHistory
 from tidepull.tide.gate import ValueGate
 from tidepull.tide.hours import spans
-from tidepull.tide.models.structural import HOUR_SECONDS
+from tidepull.tide.models.waves import HOUR_SECONDS
 from tidepull.tide.parameters import STRUCTURAL, TideParameters
 from tidepull.tide.patterns import Patterns
 from tidepull.tide.structural import StructuralThompson

@@ -39,7 +39,8 @@ from tidepull.tide.explain import Belief
 from tidepull.tide.jobs import is_power_of_two
 from tidepull.tide.models.boxed import BoxCache
 from tidepull.tide.models.period import strongest_period
-from tidepull.tide.models.structural import HOUR_SECONDS, Blocks
+from tidepull.tide.models.structural import Blocks
+from tidepull.tide.models.waves import HOUR_SECONDS
 from tidepull.tide.models.weights import best_arms
 from tidepull.tide.parameters import STRUCTURAL
 from tidepull.tide.structural_mixture import (

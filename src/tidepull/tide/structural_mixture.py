@@ -12,15 +12,9 @@ from tidepull.state import Stateful
 from tidepull.tide.hours import monday_before
 from tidepull.tide.models.boxed import PythonBox
 from tidepull.tide.models.noise import draw_scale
-from tidepull.tide.models.structural import (
-    DAY_SECONDS,
-    HOUR_SECONDS,
-    WEEK_SECONDS,
-    Blocks,
-    ModelStructure,
-    StructuralModels,
-)
+from tidepull.tide.models.structural import Blocks, ModelStructure, StructuralModels
 from tidepull.tide.models.structural_kernels import LEAST_KNOWN, draw_models, reweigh
+from tidepull.tide.models.waves import DAY_SECONDS, HOUR_SECONDS, WEEK_SECONDS
 from tidepull.tide.submodels import Submodel, draw_weights, draws_for, submodels
 from tidepull.types import BoolArray, FloatArray, IntArray
 

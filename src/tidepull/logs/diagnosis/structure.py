@@ -28,7 +28,8 @@ from tidepull.logs.log import format_time as said
 from tidepull.random import Streams
 from tidepull.tide.explain import Belief, Explanation
 from tidepull.tide.hours import HourSpan, spans
-from tidepull.tide.models.structural import DAY_SECONDS, HOUR_SECONDS, Blocks
+from tidepull.tide.models.structural import Blocks
+from tidepull.tide.models.waves import DAY_SECONDS, HOUR_SECONDS
 from tidepull.tide.parameters import TideParameters
 from tidepull.tide.patterns import Patterns
 from tidepull.tide.structural_mixture import (

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from tidepull.tide.models.structural import (
+from tidepull.tide.models.waves import (
     DAY_SECONDS,
     DAY_WAVES,
     FIRST_MONDAY_SECONDS,

@@ -40,16 +40,16 @@ import numpy as np
 
 from tidepull.state import Stateful
 from tidepull.tide.models.structural_kernels import NOISE_A, NOISE_B, draw_values, learn_reward
+from tidepull.tide.models.waves import (
+    DAY_WAVES,
+    PERIOD_WAVES,
+    WEEK_WAVES,
+    WEEKEND_WAVES,
+    fill_features,
+    is_weekend,
+)
 from tidepull.types import FloatArray, IntArray
 
-HOUR_SECONDS, DAY_SECONDS, WEEK_SECONDS = 3600.0, 86_400.0, 604_800.0
-FIRST_MONDAY_SECONDS = 4 * DAY_SECONDS
-"""1 January 1970 was a Thursday."""
-DAY_WAVES, WEEKEND_WAVES, WEEK_WAVES, PERIOD_WAVES = 6, 2, 3, 2
-"""Harmonics of the day (the sixth is four hours long), of those apart on weekends, of the week, of a
-period that was found."""
-_WEEKEND_SHARE = 2 / 7
-"""Taken off the indicator of the weekend, so that the level is that of an average day."""
 LASTING_HOURS = 24.0
 """Hours (rounds without a time) for which a deviation must last to be worth exploring."""
 
@@ -94,20 +94,12 @@ class Blocks:
         >>> Blocks().features(None, np.empty(0)).sum()  # level and deviation
         np.float64(2.0)
         """
-        places = _places(self)
-        x = np.zeros(places["deviation"].stop)
-        x[0] = x[-1] = 1.0
-        x[places["context"]] = z
+        x = np.zeros(_places(self)["deviation"].stop)
         if time is None:
-            return x
-        seasons = _seasons(time)
-        x[1 : places["week"].stop] = seasons
-        if self.period:
-            x[places["period"]] = harmonics(time / HOUR_SECONDS / self.period, PERIOD_WAVES)
-        if self.crossed:
-            apart = x[places["context x time"]].reshape(3, -1)
-            apart[0] = seasons[2 * DAY_WAVES] * z  # the weekend
-            apart[1:] = seasons[:2, None] * z  # one wave of the day
+            x[0] = x[-1] = 1.0
+            x[_places(self)["context"]] = z
+        else:
+            fill_features(x, z, time, float(is_weekend(time)), self.period, self.crossed)
         return x
 
 
@@ -116,44 +108,6 @@ def _places(blocks: Blocks) -> dict[str, slice]:
     ends = list(accumulate(blocks.sizes.values()))
     starts = [0, *ends[:-1]]
     return dict(zip(blocks.sizes, map(slice, starts, ends), strict=True))
-
-
-@lru_cache(maxsize=64)
-def _seasons(time: float) -> FloatArray:
-    """Features of a time, the blocks from "day" to "week": cos and sin of harmonics, and the
-    weekend. A decision and its reward share them.
-
-    >>> _seasons(21_600.0)[:2].round(3) + 0.0  # at six o'clock
-    array([0., 1.])
-    """
-    day, week = harmonics(time / DAY_SECONDS, DAY_WAVES), harmonics(time / WEEK_SECONDS, WEEK_WAVES)
-    weekend = is_weekend(time) - _WEEKEND_SHARE
-    apart = [weekend * wave for wave in day[: 2 * WEEKEND_WAVES]]
-    return np.array([*day, weekend, *apart, *week])
-
-
-def harmonics(turns: float, count: int) -> list[float]:
-    """cos and sin of 2 pi i turns for i = 1, 2, ..., one after the other, by the sum of angles.
-
-    >>> [round(wave, 3) + 0.0 for wave in harmonics(0.25, 2)]
-    [0.0, 1.0, -1.0, 0.0]
-    """
-    angle = 2 * math.pi * (turns % 1.0)
-    first_cos, first_sin = cos, sin = math.cos(angle), math.sin(angle)
-    waves = [cos, sin]
-    for _ in range(count - 1):
-        cos, sin = cos * first_cos - sin * first_sin, sin * first_cos + cos * first_sin
-        waves += [cos, sin]
-    return waves
-
-
-def is_weekend(time: float) -> bool:
-    """Whether a time in seconds since 1970 falls on a Saturday or Sunday.
-
-    >>> is_weekend(0.0), is_weekend(2 * 86_400.0)  # Thursday, Saturday
-    (False, True)
-    """
-    return (time - FIRST_MONDAY_SECONDS) // DAY_SECONDS % 7 >= 5
 
 
 @dataclass(frozen=True, slots=True)
