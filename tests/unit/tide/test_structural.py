@@ -235,7 +235,7 @@ def test_arm_with_less_than_a_tenth_of_the_rewards_is_drawn_with_its_whole_width
         reward = float(rng.random() < 0.5)
         mixture.learn(int(n % 15 == 0), x, reward, float(n), binary=True, count=n + 1)
     ((ms, z),) = draw([mixture], 4000, False, PythonBox(rng))
-    draws, _ = mixture.values(ms, z, x[None], 3000.0, False)
+    draws = mixture.values(ms, z, x[None], 3000.0, False)
     _, variances = outlook(mixture.models, 0, np.stack([x, x]), 3000.0)
     scales = draws.std(axis=0) / (mixture.spread * np.sqrt(variances))
     assert scales == pytest.approx([0.3, 1.0], rel=0.05)
