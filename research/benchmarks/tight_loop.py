@@ -6,7 +6,7 @@
 Three arms; each pays .7 for 70 rounds in turn, else .3. 4,000 rounds, a millisecond apart. `inline`
 does all work in its calls, `starved` is the default agent with a thread that never runs, `thread`
 the same with one. Share of rounds with the best arm among the last 1,500. Writes to
-research/results/tight_loop.csv, and goes on where it stopped; the figures are in research/lab/agent.md.
+research/results/tight_loop.csv, and goes on where it stopped; the figures are in research/lab/tide.md.
 """
 
 from __future__ import annotations
