@@ -148,7 +148,7 @@ TIDE = Diagram(
             (
                 "level, hour, weekday, weekend, context,",
                 "context by hour, slow deviation",
-                "24 or 48 structures, weighted",
+                "26 or 52 structures, weighted",
             ),
             "core",
         ),
