@@ -95,7 +95,7 @@ class AgentReport:
             lines.append(f"{said}: {', '.join(f'{arm} {p:.0%}' for arm, p in ranked)}.")
         lines += [] if early else self.when
         lines += [self.next] if self.next else []
-        lines += [f"It believes: {'; '.join(self.beliefs)}."] if self.beliefs else []
+        lines += [f"Most likely: {'; '.join(self.beliefs)}."] if self.beliefs else []
         lines += [str(lift) for lift in (self.lift, *self.outcomes)]
         lines += [f"Warning: {alarm}" for alarm in self.alarms]
         lines += (
