@@ -1,12 +1,13 @@
 """A service while locks, files and sockets of one of its agents hang, one after the other.
 
-    python -m research.benchmarks.service_waiting [--seconds 5] [--ledger postgres] [--only WORD]
+    python -m research.benchmarks.service_waiting [--seconds 5] [--ledger postgres] [--only WORD] [--young N]
     python -m research.benchmarks.service_waiting --table
 
 Every 50 ms `/healthz` and a decision of another agent are asked for, and beside them a server that
 does nothing, which shows what the machine adds. Meanwhile a lock is held, a file or a pipe does not
 answer, clients neither send nor read, or an agent replays its ledger (arms, rollback, export,
-another release). Writes research/results/service_waiting.csv; `--table` writes what that says into
+another release). `--young N` lets visitors decide with N new agents of `tide` meanwhile. Writes
+research/results/service_waiting.csv; `--table` writes what that says into
 research/lab/service.md.
 """
 
@@ -112,7 +113,12 @@ def serve(root: str, given: dict[str, Any], pipe: Any) -> None:
 
     held = {name: gate.lock for name, gate in gates().items()}
     folder = Path(root)
-    chosen = {"db": root, "tokens": folder / "tokens.json", "audit": folder / "audit.jsonl"}
+    chosen = {
+        "db": root,
+        "warm": True,
+        "tokens": folder / "tokens.json",
+        "audit": folder / "audit.jsonl",
+    }
     app = server.prepare(server.ServerConfig(**{**chosen, **given}))
 
     def control() -> None:
@@ -206,6 +212,8 @@ class Service:
         agent = {"arms": ["a", "b", "c", "d"], "context": {"x": "number"}, "capacity": 4}
         assert self.ask("POST", "/v1/agents", {"name": "bar", **agent, "policy": "bernoulli-ts"})
         assert self.ask("POST", "/v1/agents", {"name": "shop", **agent, "policy": policy})
+        while b'"ok"' not in self.ask("GET", "/readyz"):
+            time.sleep(0.1)
         for start in range(0, decisions, 500):
             self._fill(start, min(500, decisions - start))
 
@@ -214,6 +222,24 @@ class Service:
         self.ask("POST", "/v1/agents/shop/choose/batch", {"decisions": wishes})
         rewards = [{"id": f"v{start + n}", "reward": n % 2} for n in range(count)]
         self.ask("POST", "/v1/agents/shop/rewards", {"rewards": rewards})
+
+    def visit(self, young: int, seconds: float = 3.0) -> None:
+        """Let visitors decide with new agents of `tide` from now on; some seconds pass."""
+        agent = {"arms": ["a", "b", "c"], "context": {"x": "number"}, "policy": "tide"}
+        for n in range(young):
+            self.ask("POST", "/v1/agents", {"name": f"young{n}", **agent})
+            threading.Thread(target=self._visit, args=(f"young{n}",), daemon=True).start()
+        time.sleep(seconds if young else 0.0)
+
+    def _visit(self, name: str) -> None:
+        while self.process.is_alive():
+            made = self.ask(
+                "POST", f"/v1/agents/{name}/choose", {"context": {"x": time.time() % 7}}
+            )
+            if made:
+                reward = {"id": json.loads(made).get("id"), "reward": time.time_ns() % 2}
+                self.ask("POST", f"/v1/agents/{name}/reward", reward)
+            time.sleep(INTERVAL)
 
     def ask(self, method: str, path: str, body: Any = None) -> bytes:
         """Ask something; what goes wrong is not of interest here."""
@@ -487,10 +513,11 @@ def started(
 
 
 def run(
-    ledger: str, seconds: float, decisions: int, policy: str, only: str = ""
+    ledger: str, seconds: float, decisions: int, policy: str, only: str = "", young: int = 0
 ) -> list[dict[str, Any]]:
     rows = []
     with bare_server() as bare, started(ledger, decisions, policy) as (service, holds):
+        service.visit(young)
         holds = {"nothing": lambda _, seconds: time.sleep(seconds), **holds}
         for name, hold in holds.items():
             if only in name:
@@ -542,13 +569,14 @@ def main() -> None:
     parser.add_argument("--decisions", type=int, default=3000, help="in the agent that is held")
     parser.add_argument("--policy", default="tide", help="of the agent that is held")
     parser.add_argument("--only", default="", help="only what has this word in its name")
+    parser.add_argument("--young", type=int, default=0, help="new agents of tide with visitors")
     parser.add_argument("--table", action="store_true", help="only write the table of the manual")
     given = parser.parse_args()
     if given.table:
         write_between(ROOT / "research" / "lab" / "service.md", "waiting", table())
         return
-    rows = run(given.ledger, given.seconds, given.decisions, given.policy, given.only)
-    if not given.only:
+    rows = run(given.ledger, given.seconds, given.decisions, given.policy, given.only, given.young)
+    if not (given.only or given.young):
         keep(given.ledger, rows)
 
 

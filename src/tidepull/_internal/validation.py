@@ -69,7 +69,7 @@ def in_words(message: str, patterns: dict[str, str] | None = None) -> tuple[str,
     >>> in_words("Object contains unknown field `colour`")
     ('', "has no field 'colour'")
     """
-    sentence, _, where = message.partition(" - at `")
+    sentence, _, where = message.replace(" - at `key` in `", " - at `").partition(" - at `")
     place = where.rstrip("`").removeprefix("$").removeprefix(".")
     if match := re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", sentence):
         return place, f"{'has no field' if match[1][0] == 'c' else 'needs the field'} '{match[2]}'"

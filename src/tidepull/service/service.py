@@ -48,6 +48,9 @@ HOUSEKEEPING_INTERVAL = 1.0
 RELOAD_INTERVAL = 0.5
 """Seconds between two looks at the tokens file."""
 
+FREEZE_INTERVAL = 0.2
+"""Seconds between two looks at whether kernels are loaded."""
+
 RESTART_INTERVAL = 1.0
 """Seconds after which failed work between requests is tried again."""
 
@@ -127,19 +130,27 @@ class Service:
         if names or self.warm:
             self.opening = (0, len(names))
             self._run(partial(self._warm_up, names))
+        self._run(self._freeze)
 
     async def _warm_up(self, names: list[str]) -> None:
-        """Load kernels and open agents, so that first requests need not wait for them. What lives
-        from then on is left out of garbage collections, which hold all threads for 20 to 50 ms
-        otherwise."""
+        """Load kernels and open agents, so that first requests need not wait for them."""
         if self.warm:
             await self.hosting.in_thread(partial(load_kernels, lambda: self.status == "stopping"))
         for done, name in enumerate(names):
             self.opening = (done, len(names))
             with suppress(TidepullError, HttpError):
                 await self.hosting.get(name)
-        gc.freeze()
         self.opening = None
+
+    async def _freeze(self) -> None:
+        """Leave what lives when kernels are loaded out of garbage collections, which hold all
+        threads for 50 to 200 ms otherwise; without kernels, when agents are open."""
+        while self.opening is not None:
+            await asyncio.sleep(FREEZE_INTERVAL)
+        gc.freeze()
+        while not compiler.is_ready():
+            await asyncio.sleep(FREEZE_INTERVAL)
+        gc.freeze()
 
     @contextmanager
     def under_way(self, counts: bool) -> Iterator[None]:

@@ -4,6 +4,7 @@ made anew, and a stop that is coming."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sqlite3
@@ -175,6 +176,25 @@ def test_service_that_waits_for_kernels_is_ready_when_they_are_loaded(
     for waits, why in ((True, "kernels are compiled or loaded"), (False, "0 of 0 agents are open")):
         monkeypatch.setattr(house.service, "warm", waits)
         assert why in ready(house)[1]
+
+
+def test_what_lives_when_kernels_are_loaded_is_left_out_of_garbage_collections(
+    shop: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready, frozen = list[bool](), list[bool]()
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(bool(ready)))
+    monkeypatch.setattr(compiler, "is_ready", lambda: bool(ready))
+
+    def wait_for(expected: list[bool]) -> None:
+        deadline = time.monotonic() + 10
+        while frozen != expected and time.monotonic() < deadline:
+            shop.run(_moment())
+        assert frozen == expected
+
+    shop.run(shop.service.listen("http://localhost:1"))
+    wait_for([False])
+    ready.append(True)
+    wait_for([False, True])
 
 
 def test_agents_are_open_before_it_is_ready_after_a_restart(tmp_path: Path) -> None:
