@@ -75,9 +75,9 @@ def _one_at_a_time(
     is under way."""
 
     @wraps(method)
-    def change(self: Agent, /, *args: P.args, **given: P.kwargs) -> T:
+    def change(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with self._changing:
-            return method(self, *args, **given)
+            return method(self, *args, **kwargs)
 
     return change
 
@@ -205,7 +205,7 @@ class Agent:
         now: Callable[[], float] | None = None,
         retire_missing: bool = False,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name in SETTINGS}
+        arguments = {name: value for name, value in locals().items() if name in SETTINGS}
         if training not in ("background", "inline", "manual"):
             raise ParameterError(
                 f"training must be 'background', 'inline' or 'manual', got {training!r}"
@@ -227,12 +227,12 @@ class Agent:
         self._every, self._mode = snapshot_every, training
         self._background = Background(self)
         if arms is not None and isinstance(path, str | os.PathLike) and is_new_file(path):
-            require_affordable_settings(new_settings(_without_none(given), str(path)))
+            require_affordable_settings(new_settings(_without_none(arguments), str(path)))
         ledger, self._where = ledger_at(path, read_only=read_only, create=arms is not None)
         try:
             settings, salt = load_settings(
                 ledger,
-                given,
+                arguments,
                 self._where,
                 read_only=read_only,
                 require=require_affordable_settings,
@@ -248,7 +248,7 @@ class Agent:
         self._release = weakref.finalize(self, _release_dropped, ledger, self._owner)
         if not read_only:
             try:
-                follow_settings(self, given, retire_missing=retire_missing)
+                follow_settings(self, arguments, retire_missing=retire_missing)
             except BaseException:
                 self.close()
                 raise
@@ -373,9 +373,9 @@ class Agent:
         """Make several decisions, all or none, before they are durable: the decisions, and the
         number of the record to wait for."""
         with self._lock:
-            made = self._ready().decide_all(requests)
-            last = max((pending.latest for pending in made), default=0)
-            decisions = [self._decision_of(pending) for pending in made]
+            batch = self._ready().decide_all(requests)
+            last = max((pending.latest for pending in batch), default=0)
+            decisions = [self._decision_of(pending) for pending in batch]
             return decisions, self._commands.number_to_wait_for(last)
 
     # ---- rewards
@@ -707,8 +707,8 @@ class Agent:
         >>> agent.change(control=0.2)
         {'control': (0.05, 0.2)}
         """
-        given = {name: value for name, value in locals().items() if name in SETTINGS}
-        wanted = plain_settings(_without_none(given))
+        arguments = {name: value for name, value in locals().items() if name in SETTINGS}
+        wanted = plain_settings(_without_none(arguments))
         for name in unset:
             if name not in UNSET:
                 raise ParameterError(f"unset: {name!r} cannot be taken back")
@@ -1041,10 +1041,10 @@ class Agent:
         """
         _require_level(level)
         commands, reports = self._commands, list[ShadowReport]()
-        given = plain_settings(
+        plain = plain_settings(
             {"shadow": promotion.shadowed(self.settings) if candidates is None else candidates}
         )
-        for policy, parameters in given["shadow"]:
+        for policy, parameters in plain["shadow"]:
             with self._lock:
                 self._ready()
                 commands.flush()
@@ -1416,8 +1416,8 @@ def _describe_memory() -> None:
     """Let `Agent.memory` show the parameters that it takes: all of `Agent` but the path."""
     memory: Any = Agent.memory.__func__  # type: ignore[attr-defined]
     whole = inspect.signature(Agent.__init__)
-    kept = [one for one in whole.parameters.values() if one.name != "path"]
-    memory.__signature__ = whole.replace(parameters=kept, return_annotation="Agent")
+    parameters = [one for one in whole.parameters.values() if one.name != "path"]
+    memory.__signature__ = whole.replace(parameters=parameters, return_annotation="Agent")
     if Agent.__doc__ and memory.__doc__:  # both are gone with python -OO
         section = inspect.getdoc(Agent).partition("\narms :")[2].partition("\nRaises\n")[0]  # type: ignore[union-attr]
         start, returns, end = inspect.cleandoc(memory.__doc__).partition("Returns\n")
@@ -1427,14 +1427,14 @@ def _describe_memory() -> None:
 _describe_memory()
 
 
-def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def follow_settings(agent: Agent, given: Mapping[str, Any], *, retire_missing: bool) -> None:
+def follow_settings(agent: Agent, arguments: Mapping[str, Any], *, retire_missing: bool) -> None:
     """Change an agent that is there as the arguments of `Agent` say: arms and fields that are
     missing stay, so that programs of two versions can open it in turn."""
-    wanted = plain_settings(_without_none(given))
+    wanted = plain_settings(_without_none(arguments))
     state = agent._commands.state
     labels = {arm.label: arm for arm in state.arms}
     arms = dict(wanted.pop("arms", ()))

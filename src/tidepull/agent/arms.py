@@ -288,17 +288,17 @@ def _copied(state: FieldState) -> FieldState:
     return [list(item) if isinstance(item, list) else item for item in state]
 
 
-def arms_of(given: Any) -> list[Arm]:
+def arms_of(value: Any) -> list[Arm]:
     """Arms from what a user may write: labels, or a dictionary of labels and features (numbers or
     dictionaries)."""
-    if isinstance(given, Mapping):
-        pairs = [(label, features_of(label, features)) for label, features in given.items()]
-    elif isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(value, Mapping):
+        pairs = [(label, features_of(label, features)) for label, features in value.items()]
+    elif isinstance(value, str) or not isinstance(value, Iterable):
         raise ParameterError(
-            f"arms must be a list of labels or a dictionary of labels and features, got {given!r}"
+            f"arms must be a list of labels or a dictionary of labels and features, got {value!r}"
         )
     else:
-        pairs = [(label, None) for label in given]
+        pairs = [(label, None) for label in value]
     arms = [Arm(label_of(label), features) for label, features in pairs]
     if not arms:
         raise ParameterError("arms must name at least one arm")
@@ -315,19 +315,19 @@ def arms_of(given: Any) -> list[Arm]:
     return arms
 
 
-def features_of(label: Any, given: Any) -> Mapping[str, Any] | None:
+def features_of(label: Any, features: Any) -> Mapping[str, Any] | None:
     """Features of an arm as a dictionary of JSON values; a list of numbers gets names by
     position."""
-    if given is None:
+    if features is None:
         return None
-    if is_free(given):
-        return clean_features(label, given)
-    if isinstance(given, Mapping):
-        return plain_context(given)
-    if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
-        return plain_context({str(n): value for n, value in enumerate(given)})
+    if is_free(features):
+        return clean_features(label, features)
+    if isinstance(features, Mapping):
+        return plain_context(features)
+    if isinstance(features, Sequence | np.ndarray) and not isinstance(features, str):
+        return plain_context({str(n): value for n, value in enumerate(features)})
     raise ParameterError(
-        f"arms: the features of '{label}' must be a dictionary or a list of numbers, got {given!r}"
+        f"arms: the features of '{label}' must be a dictionary or a list of numbers, got {features!r}"
     )
 
 

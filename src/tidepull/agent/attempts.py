@@ -42,12 +42,12 @@ class Addresses:
     """Where a service can be reached; the next one is taken when one fails."""
 
     def __init__(self, url: str | Sequence[str]) -> None:
-        given = [url] if isinstance(url, str) else list(url or ())
-        if not given or not all(str(one).startswith(("http://", "https://")) for one in given):
+        urls = [url] if isinstance(url, str) else list(url or ())
+        if not urls or not all(str(one).startswith(("http://", "https://")) for one in urls):
             raise ParameterError(
                 f"url must be an address such as 'http://127.0.0.1:8000', or a list of them, got {url!r}"
             )
-        self._urls = [one.rstrip("/") for one in given]
+        self._urls = [one.rstrip("/") for one in urls]
         self._now = 0
 
     def __len__(self) -> int:
@@ -141,9 +141,9 @@ class Attempts:
                 0, f"the service did not answer within {self._within:g} seconds"
             ) from error
         where = self._settings.addresses.of("")
-        said = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}"
         raise ServiceError(
-            0, f"the service at {where} cannot be reached ({said}): start it, or give its URL"
+            0, f"the service at {where} cannot be reached ({reason}): start it, or give its URL"
         ) from error
 
     def after_answer(self, status: int, retry_after: str | None) -> float | None:

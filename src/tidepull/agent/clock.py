@@ -44,8 +44,8 @@ class Jump(NamedTuple):
         if self.state == "found":
             return f"the clock is {abs(self.seconds):.0f} seconds behind the latest record"
         way = "ahead" if self.seconds > 0 else "back"
-        said = f"the clock went {way} by {abs(self.seconds):.0f} seconds"
-        return f"{said}, and is held" if self.state == "held" else said
+        text = f"the clock went {way} by {abs(self.seconds):.0f} seconds"
+        return f"{text}, and is held" if self.state == "held" else text
 
     def pack(self) -> bytes:
         """As bytes."""
@@ -55,8 +55,8 @@ class Jump(NamedTuple):
     def unpack(cls, data: bytes) -> Jump:
         """From bytes; notes before 0.3 are texts such as "the clock went back by 90 seconds"."""
         try:
-            told = json.loads(data)
-            return cls(float(told["clock"]), told["state"])
+            note = json.loads(data)
+            return cls(float(note["clock"]), note["state"])
         except ValueError:
             return cls(-float(data.rsplit(b" ", 2)[1]), "found")
 

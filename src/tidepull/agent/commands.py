@@ -212,14 +212,14 @@ class CommandHandler:
             self._do_owed_slices()
             self.flush()
             count = state.upgrade(settings, self.ledger, self.ledger.last, state.slices, rebuild)
-            told = {**settings.of_policy, "release": __version__, "decisions": count}
-            told["gone"] = max(0, state.decisions - count - self._count_erased())
+            details = {**settings.of_policy, "release": __version__, "decisions": count}
+            details["gone"] = max(0, state.decisions - count - self._count_erased())
             self._founding, self.unsaved = replace(self._founding, **settings.of_policy), True
             _LOG.warning(
                 "%s: %s was rebuilt from %d decisions (%d earlier ones are gone)",
-                self._where, settings.policy, count, told["gone"],
+                self._where, settings.policy, count, details["gone"],
             )  # fmt: skip
-            record = self._append(Kind.UPGRADE, moment, body=json.dumps(told).encode())
+            record = self._append(Kind.UPGRADE, moment, body=json.dumps(details).encode())
             state.rebuild_at = record.seq
             return record
 
@@ -591,9 +591,9 @@ class CommandHandler:
             return latest
         if on_duplicate == "replace":
             return None
-        was, told = (f"{unpack_reward(b):g}" + b[9:].decode() for b in (latest.body, body))
+        was, new = (f"{unpack_reward(b):g}" + b[9:].decode() for b in (latest.body, body))
         raise OtherRewardError(
-            f"decision {id} has the reward {was} already, and {told} is another; "
+            f"decision {id} has the reward {was} already, and {new} is another; "
             "make the agent with on_duplicate='add' or 'replace' if rewards may change"
         )
 
@@ -752,14 +752,14 @@ class CommandHandler:
                 raise InputError(f"the arm '{label}' has the first label of another arm: rename it")
             return founders[place] if place < len(founders) else label
 
-        found = dict(wanted)
-        if found.get("control_arm") is not None:
-            found["control_arm"] = named(found["control_arm"])
-        if "share_bounds" in found:
-            found["share_bounds"] = {
-                named(arm): pair for arm, pair in found["share_bounds"].items()
+        changes = dict(wanted)
+        if changes.get("control_arm") is not None:
+            changes["control_arm"] = named(changes["control_arm"])
+        if "share_bounds" in changes:
+            changes["share_bounds"] = {
+                named(arm): pair for arm, pair in changes["share_bounds"].items()
             }
-        return found
+        return changes
 
     def prepare_settings(self, wanted: Mapping[str, Any]) -> tuple[dict[str, Any], Rebuild | None]:
         """What a change of settings changes, and a policy to be made anew beside the one that
@@ -830,8 +830,8 @@ class CommandHandler:
             state = self.replay_rollback(rollback)
         with self._step():
             moment = self._moment(None)
-            told = json.dumps({"to": rollback.after}).encode()
-            record = self._append(Kind.ROLLBACK, moment, body=told)
+            body = json.dumps({"to": rollback.after}).encode()
+            record = self._append(Kind.ROLLBACK, moment, body=body)
             self.flush()
             self.ledger.drop_snapshots(rollback.after)
             replay(state, self.ledger, rollback.upto)

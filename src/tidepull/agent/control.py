@@ -100,12 +100,12 @@ def _between(weights: FloatArray, low: FloatArray, high: FloatArray) -> FloatArr
             below = middle
         else:
             above = middle
-    made: FloatArray = np.clip(above * weights, low, high)
-    free = (made > low) & (made < high)
+    chances: FloatArray = np.clip(above * weights, low, high)
+    free = (chances > low) & (chances < high)
     if free.any():
-        made[free] *= (1 - made[~free].sum()) / made[free].sum()
-    made /= made.sum()
-    return made
+        chances[free] *= (1 - chances[~free].sum()) / chances[free].sum()
+    chances /= chances.sum()
+    return chances
 
 
 class KeptArm(NamedTuple):
@@ -123,45 +123,49 @@ class StickyArms:
     drawn."""
 
     def __init__(self) -> None:
-        self._kept: dict[bytes, KeptArm] = {}
+        self._arms: dict[bytes, KeptArm] = {}
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._arms)
 
     def find(self, subject: bytes | None, group: int, at: float) -> KeptArm | None:
         """The arm that a subject keeps at a moment."""
-        kept = None if subject is None else self._kept.get(subject)
-        return kept if kept is not None and kept.group == group and at < kept.until else None
+        sticky = None if subject is None else self._arms.get(subject)
+        return (
+            sticky if sticky is not None and sticky.group == group and at < sticky.until else None
+        )
 
-    def keep(self, subject: bytes, kept: KeptArm, at: float) -> None:
+    def keep(self, subject: bytes, sticky: KeptArm, at: float) -> None:
         """A subject keeps an arm that was drawn at a moment; arms whose time is over leave."""
-        self._kept.pop(subject, None)
-        while self._kept and self._kept[first := next(iter(self._kept))].until <= at:
-            del self._kept[first]
-        self._kept[subject] = kept
+        self._arms.pop(subject, None)
+        while self._arms and self._arms[first := next(iter(self._arms))].until <= at:
+            del self._arms[first]
+        self._arms[subject] = sticky
 
     def forget(self, subject: bytes) -> None:
         """A subject keeps nothing any more."""
-        self._kept.pop(subject, None)
+        self._arms.pop(subject, None)
 
     def drop_arm(self, arm: int) -> None:
         """No subject keeps an arm whose place is another's now."""
-        self._kept = {subject: kept for subject, kept in self._kept.items() if kept.arm != arm}
+        self._arms = {
+            subject: sticky for subject, sticky in self._arms.items() if sticky.arm != arm
+        }
 
     def plain(self) -> Snapshot:
         """As arrays."""
-        kept = list(self._kept.values())
+        arms = list(self._arms.values())
         columns: dict[str, Any] = {
-            name: np.array([getattr(one, name) for one in kept]) for name in KeptArm._fields
+            name: np.array([getattr(one, name) for one in arms]) for name in KeptArm._fields
         }
-        return {**columns, "subject": np.frombuffer(b"".join(self._kept), np.uint8)}
+        return {**columns, "subject": np.frombuffer(b"".join(self._arms), np.uint8)}
 
     @classmethod
     def restored(cls, plain: Snapshot) -> StickyArms:
         """From arrays."""
-        made, subjects = cls(), plain["subject"].astype(np.uint8).tobytes()
+        restored, subjects = cls(), plain["subject"].astype(np.uint8).tobytes()
         columns = [plain[name].tolist() for name in KeptArm._fields]
         for n, (arm, propensity, group, until) in enumerate(zip(*columns, strict=True)):
-            kept = KeptArm(int(arm), float(propensity), int(group), float(until))
-            made._kept[subjects[8 * n : 8 * n + 8]] = kept
-        return made
+            sticky = KeptArm(int(arm), float(propensity), int(group), float(until))
+            restored._arms[subjects[8 * n : 8 * n + 8]] = sticky
+        return restored

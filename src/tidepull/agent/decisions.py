@@ -96,16 +96,16 @@ DecisionId: TypeAlias = str | int | UUID | Decision
 """What names a decision: its id as text, whole number or UUID, or the decision itself."""
 
 
-def id_of(given: Any) -> Any:
+def id_of(value: Any) -> Any:
     """The id as text; what cannot be one is left for the check."""
-    if given is None or isinstance(given, str):
-        return given
-    if isinstance(given, Decision):
-        return given.id
-    is_whole = isinstance(given, numbers.Integral) and not isinstance(given, bool)
-    if is_whole and int(given).bit_length() > _BITS:
-        return given
-    return str(given) if is_whole or isinstance(given, UUID) else given
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Decision):
+        return value.id
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if is_whole and int(value).bit_length() > _BITS:
+        return value
+    return str(value) if is_whole or isinstance(value, UUID) else value
 
 
 _BITS = 850

@@ -604,21 +604,21 @@ KINDS: dict[str, type[Field]] = {
 }
 
 
-def field_of(given: Any, name: str) -> Field:
+def field_of(spec: Any, name: str) -> Field:
     """A field from what a user may write: a type, a list of values, a field, or its JSON.
 
     >>> field_of(float, "age"), field_of(["phone", "desktop"], "device").width
     (Number(flag=False), 1)
     """
-    if isinstance(given, Field):
-        return given
-    if isinstance(given, dict) and str(given.get("kind")) in KINDS:
-        values = {key: value for key, value in given.items() if key != "kind"}
+    if isinstance(spec, Field):
+        return spec
+    if isinstance(spec, dict) and str(spec.get("kind")) in KINDS:
+        values = {key: value for key, value in spec.items() if key != "kind"}
         try:
-            return KINDS[str(given["kind"])](**values)
+            return KINDS[str(spec["kind"])](**values)
         except (TypeError, FieldError) as error:
             raise ParameterError(
-                f"context: field '{name}' cannot be made of {given!r} ({error})"
+                f"context: field '{name}' cannot be made of {spec!r} ({error})"
             ) from None
     by_type = {
         float: Number,
@@ -628,19 +628,19 @@ def field_of(given: Any, name: str) -> Field:
         datetime: Timestamp,
         date: Timestamp,
     }
-    if isinstance(given, type) and given in by_type:
-        made: Field = by_type[given]()
-        return made
-    if given is list:
+    if isinstance(spec, type) and spec in by_type:
+        default: Field = by_type[spec]()
+        return default
+    if spec is list:
         return Tags()
-    if isinstance(given, list | tuple | set | frozenset) and given:
+    if isinstance(spec, list | tuple | set | frozenset) and spec:
         try:
-            return Category(tuple(sorted(given) if isinstance(given, set | frozenset) else given))
+            return Category(tuple(sorted(spec) if isinstance(spec, set | frozenset) else spec))
         except FieldError as error:
             raise ParameterError(f"context: field '{name}' {error}") from None
     raise ParameterError(
         f"context: field '{name}' must be float, str, bool, list, datetime, a list of values "
-        f"or one of tidepull.fields ({', '.join(KINDS)}), got {given!r}"
+        f"or one of tidepull.fields ({', '.join(KINDS)}), got {spec!r}"
     )
 
 

@@ -91,8 +91,8 @@ class AgentReport:
         lines += self.when if early else []
         if self.chances:
             ranked = sorted(self.chances.items(), key=lambda item: -item[1])
-            said = "Shares of the arms now" if early else "Chance to be best now"
-            lines.append(f"{said}: {', '.join(f'{arm} {p:.0%}' for arm, p in ranked)}.")
+            title = "Shares of the arms now" if early else "Chance to be best now"
+            lines.append(f"{title}: {', '.join(f'{arm} {p:.0%}' for arm, p in ranked)}.")
         lines += [] if early else self.when
         lines += [self.next] if self.next else []
         lines += [f"Most likely: {'; '.join(self.beliefs)}."] if self.beliefs else []
@@ -143,7 +143,7 @@ def _with_labels(words: str, labels: dict[int, str], calendar: bool) -> str:
         words = words.replace(
             "the context decides", "but for what hour, weekday and context decide"
         )
-    return re.sub(r"\barm (\d+)", lambda found: labels.get(int(found[1]), found[0]), words)
+    return re.sub(r"\barm (\d+)", lambda match: labels.get(int(match[1]), match[0]), words)
 
 
 def in_words(moment: datetime, now: datetime) -> str:
@@ -201,11 +201,11 @@ def _starved(log: DecisionLog, labels: dict[int, str]) -> dict[str, str]:
 
 def drift(learning: Learning) -> dict[str, str]:
     """Fields whose values are not what they used to be, each in a sentence."""
-    said = {}
+    sentences = {}
     for name, field in (learning.schema.fields if learning.schema is not None else {}).items():
         seen = learning.seen[name]
         if isinstance(field, Number | Timestamp) and seen[3] > OUTSIDE:
-            said[f"drift: {name}"] = (
+            sentences[f"drift: {name}"] = (
                 f"Field '{name}' is far outside its usual range in {seen[3]:.0%} of recent decisions."
             )
         elif (
@@ -214,10 +214,10 @@ def drift(learning: Learning) -> dict[str, str]:
             and not field.unseen
             and seen[1] >= 20
         ):
-            said[f"drift: {name}"] = (
+            sentences[f"drift: {name}"] = (
                 f"Field '{name}' had values {seen[1]:,} times that its list does not have."
             )
-    return said
+    return sentences
 
 
 TELLING = 100
@@ -432,10 +432,10 @@ def _describe_change(record: Any) -> str:
             else ""
         )
     if record.kind is Kind.UPGRADE:
-        told = unpack_json(record.body)
-        gone = f"; {told['gone']:,} earlier ones were gone" if told["gone"] else ""
-        plural = "s" * (told["decisions"] != 1)
-        return f"{told['policy']} rebuilt from {told['decisions']:,} decision{plural}{gone}"
+        details = unpack_json(record.body)
+        gone = f"; {details['gone']:,} earlier ones were gone" if details["gone"] else ""
+        plural = "s" * (details["decisions"] != 1)
+        return f"{details['policy']} rebuilt from {details['decisions']:,} decision{plural}{gone}"
     if record.kind is Kind.SETTINGS:
         return "; ".join(
             words

@@ -230,8 +230,8 @@ class Learning:
             return True
         if self.policy is None or not hasattr(self.policy.inner, "upkeep"):
             return False
-        said = getattr(self.policy.inner, "pending", None)
-        return self._unsure if said is None else bool(said)
+        pending = getattr(self.policy.inner, "pending", None)
+        return self._unsure if pending is None else bool(pending)
 
     def with_settings(self, settings: AgentSettings) -> None:
         """Settings have changed that the policy does not see."""
@@ -427,8 +427,8 @@ class Learning:
             self._ignore_dropped()
             fits = self._restore_policy(snapshot)
             if self.candidate is not None:
-                told = snapshot.get("candidate")
-                fits = told is not None and self.candidate._restore_policy(told) and fits
+                part = snapshot.get("candidate")
+                fits = part is not None and self.candidate._restore_policy(part) and fits
         elif self.schema is not None:
             raise SnapshotError("the snapshot has no schema, but the agent has one")
         self._settled = self.schema is not None

@@ -394,11 +394,11 @@ def sample_ratio_alarms(log: DecisionLog) -> dict[str, str]:
     rewarded = log.where(~np.isnan(log.reward))
     cause = "the groups cannot be compared until the cause is found"
     lost = "rewards of one group do not come, report all"
-    found = {
+    alarms = {
         "group-sizes": _sample_ratio(log, "decisions", cause),
         "group-rewards": _sample_ratio(rewarded, "decisions with a reward", lost),
     }
-    return {name: words for name, words in found.items() if words}
+    return {name: words for name, words in alarms.items() if words}
 
 
 def _sample_ratio(log: DecisionLog, what: str, so: str) -> str:

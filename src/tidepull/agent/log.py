@@ -64,13 +64,13 @@ def spans(best: IntArray) -> list[tuple[int, str]]:
         return [(arms[0], "at all hours")]
     if (best[0] == best[1]).all():
         return [(arm, _ranges(best[0] == arm)) for arm in arms]
-    said = []
+    lines = []
     for arm in arms:
         parts = [(_ranges(best[day] == arm), DAYS[day]) for day in (0, 1)]
         if parts[0][0] == parts[1][0]:
             parts = [(parts[0][0], "every day")]
-        said.append((arm, ", ".join(f"{text} {day}" for text, day in parts if text)))
-    return said
+        lines.append((arm, ", ".join(f"{text} {day}" for text, day in parts if text)))
+    return lines
 
 
 def _ranges(hours: BoolArray) -> str:

@@ -41,22 +41,22 @@ def settings(
 ) -> dict[str, Any]:
     """What an agent behind this interface is made of: actions with their features, or their ids
     alone."""
-    made: dict[str, Any] = {"context": {FIELD: Hashed()}, **DEFAULTS}
+    arguments: dict[str, Any] = {"context": {FIELD: Hashed()}, **DEFAULTS}
     if isinstance(actions, Mapping):
         arms = {action: {FREE: features} for action, features in actions.items()}
-        made |= {"arms": arms, "policy": POLICY, "capacity": max(ROOM, room_for(len(arms)))}
+        arguments |= {"arms": arms, "policy": POLICY, "capacity": max(ROOM, room_for(len(arms)))}
     else:
-        made["arms"] = list(actions)
-    return {**made, **chosen}
+        arguments["arms"] = list(actions)
+    return {**arguments, **chosen}
 
 
 def merged(features: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
     """All objects in one; what has a name twice is a list."""
-    found: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     for part in features or ():
         for name, value in part.items():
-            found.setdefault(name, []).append(value)
-    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
+            by_name.setdefault(name, []).append(value)
+    return {name: values if len(values) > 1 else values[0] for name, values in by_name.items()}
 
 
 def context_of(features: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:

@@ -79,8 +79,10 @@ class PointInTime:
                 "before cannot be replayed; name a later moment"
             )
         self.erased, self.reusable = spans_until(commands, upto), True
-        kept = [s for s in self._ledger.snapshots() if s <= upto and not is_within(s, self.erased)]
-        if not kept and self._ledger.read("whole") == "no":
+        snapshots = [
+            s for s in self._ledger.snapshots() if s <= upto and not is_within(s, self.erased)
+        ]
+        if not snapshots and self._ledger.read("whole") == "no":
             raise InputError(_GONE)
         state, self.position = commands.newest_state([*self.erased, (upto, LAST)])
         state.erased = list(self.erased)
@@ -147,15 +149,15 @@ class PointInTime:
         self, learning: Learning, cleaned: dict[str, Any], at: float, choice: Choice
     ) -> dict[str, float]:
         available = self.state.arms.widened(choice.available)
-        found: list[FloatArray] = []
+        results: list[FloatArray] = []
 
         def pick(shares: FloatArray) -> int:
-            found.append(shares)
+            results.append(shares)
             return choice.arm
 
         learning.decide(cleaned, at, available, WHAT_IF_DRAWS, pick)
         return {
-            self.state.arms.label(place): float(found[0][place])
+            self.state.arms.label(place): float(results[0][place])
             for place in np.flatnonzero(available).tolist()
         }
 

@@ -119,9 +119,9 @@ def next_share(report: ShadowReport, *, own: bool) -> tuple[float, str]:
     if not report.known or report.own <= 0:
         return (FIRST, "the first step") if not share else (share, "too little is known yet")
     low, high = report.low / report.own, report.high / report.own
-    said = f"{low:+.1%} to {high:+.1%} against {report.against}"
+    interval = f"{low:+.1%} to {high:+.1%} against {report.against}"
     if high < TOLERANCE and low <= 0 and report.effective >= PATIENCE:
-        return 0.0, f"there is no gain worth it, {said}"
+        return 0.0, f"there is no gain worth it, {interval}"
     if report.gain <= 0:
         most = min(FIRST, max(LEAST, COST * report.own / max(-report.gain, 1e-12)))
     else:
@@ -130,4 +130,4 @@ def next_share(report: ShadowReport, *, own: bool) -> tuple[float, str]:
     step = min(most, max(FIRST, 2 * share))
     step = most if most == 1.0 and step > 0.5 else math.floor(100 * step + 1e-9) / 100
     words = "more" if step > share else "less" if step < share else "no change"
-    return step, f"{words} is safe, {said}" if step != share else f"no change, {said}"
+    return step, f"{words} is safe, {interval}" if step != share else f"no change, {interval}"

@@ -172,21 +172,21 @@ class LedgerCheck:
 
 def check_ledger(fresh: AgentState, ledger: Ledger, erased: list[tuple[int, int]]) -> LedgerCheck:
     """The condition of a ledger; `fresh` is a state that knows nothing yet."""
-    faults, found = ledger.faults(), _Survey()
+    faults, survey = ledger.faults(), _Survey()
     saved, unreadable = _readable_snapshots(ledger)
     for record in ledger.tail(0):
-        found.add(record, saved)
-    if found.damaged:
+        survey.add(record, saved)
+    if survey.damaged:
         faults.append(
-            f"Record {found.damaged[0]:,} is not as it was written, or one before it is missing."
+            f"Record {survey.damaged[0]:,} is not as it was written, or one before it is missing."
         )
     faults += [
         f"The snapshot of record {seq:,} is of another ledger: the hash of that record differs."
         for seq, snapshot in saved.items()
-        if snapshot.get("record", found.hashes.get(seq)) != found.hashes.get(seq)
+        if snapshot.get("record", survey.hashes.get(seq)) != survey.hashes.get(seq)
     ]
     differences = None
-    if found.whole:
+    if survey.whole:
         fresh.erased = list(erased)
         begin(fresh, ledger, 0)
         try:
@@ -199,20 +199,20 @@ def check_ledger(fresh: AgentState, ledger: Ledger, erased: list[tuple[int, int]
             differences = None if fresh.stale else fresh.differences
         except TidepullError as error:
             faults.append(f"Repeating it failed: {error}.")
-    once, rewards = fresh.settings.on_duplicate == "refuse", found.rewards
-    orphans = sum(count for ref, count in rewards.items() if ref not in found.decisions)
+    once, rewards = fresh.settings.on_duplicate == "refuse", survey.rewards
+    orphans = sum(count for ref, count in rewards.items() if ref not in survey.decisions)
     return LedgerCheck(
-        sum(found.kinds.values()),
-        len(found.decisions),
-        found.kinds[Kind.REWARD],
+        sum(survey.kinds.values()),
+        len(survey.decisions),
+        survey.kinds[Kind.REWARD],
         sum(count > 1 for count in rewards.values()) if once else 0,
-        orphans if found.whole else 0,
+        orphans if survey.whole else 0,
         differences,
-        len(found.damaged),
+        len(survey.damaged),
         unreadable,
         faults,
-        found.last,
-        found.last_at,
+        survey.last,
+        survey.last_at,
     )
 
 
@@ -251,13 +251,13 @@ class _Survey:
 
 def _readable_snapshots(ledger: Ledger) -> tuple[dict[int, Snapshot], int]:
     """The snapshots by their records, and how many are damaged."""
-    found, seqs = dict[int, Snapshot](), ledger.snapshots()
+    readable, seqs = dict[int, Snapshot](), ledger.snapshots()
     for seq in seqs:
         try:
-            found[seq] = snapshots.load(ledger.snapshot(seq))
+            readable[seq] = snapshots.load(ledger.snapshot(seq))
         except TidepullError:
             continue
-    return found, len(seqs) - len(found)
+    return readable, len(seqs) - len(readable)
 
 
 def _agrees(fresh: AgentState, seq: int, saved: Snapshot) -> bool:

@@ -135,9 +135,9 @@ def plain_value(value: Any, name: str = "") -> Any:
     return str(value) if isinstance(value, UUID) else moment(value)
 
 
-def seconds(given: float | timedelta | None) -> float | None:
+def seconds(duration: float | timedelta | None) -> float | None:
     """A duration as it is sent."""
-    return given.total_seconds() if isinstance(given, timedelta) else given
+    return duration.total_seconds() if isinstance(duration, timedelta) else duration
 
 
 def without_none(**values: Any) -> dict[str, Any]:
@@ -768,7 +768,9 @@ def create(body: dict[str, Any]) -> HttpRequest[str]:
 
 def agents() -> HttpRequest[list[str]]:
     """The agents that the token is for."""
-    return HttpRequest("GET", "/v1/agents", lambda found: [one["name"] for one in found["agents"]])
+    return HttpRequest(
+        "GET", "/v1/agents", lambda answer: [one["name"] for one in answer["agents"]]
+    )
 
 
 def date_fields(state: Mapping[str, Any]) -> list[str]:
@@ -777,8 +779,8 @@ def date_fields(state: Mapping[str, Any]) -> list[str]:
     return [name for name, field in fields.items() if field["kind"] == "Timestamp"]
 
 
-def _open(found: Any) -> list[str]:
-    return [arm["label"] for arm in found["arms"] if not arm["retired"]]
+def _open(answer: Any) -> list[str]:
+    return [arm["label"] for arm in answer["arms"] if not arm["retired"]]
 
 
 def _deleted(answer: Any) -> int:

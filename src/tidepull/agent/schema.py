@@ -49,19 +49,19 @@ class Schema:
     (2, {'age': 31.0})
     """
 
-    def __init__(self, given: Mapping[str, Any], clock: Clock, *, guessed: bool = False) -> None:
-        if not isinstance(given, Mapping) or not all(
-            isinstance(name, str) and name for name in given
+    def __init__(self, kinds: Mapping[str, Any], clock: Clock, *, guessed: bool = False) -> None:
+        if not isinstance(kinds, Mapping) or not all(
+            isinstance(name, str) and name for name in kinds
         ):
             raise ParameterError(
                 f"context must be a dictionary of field names and kinds, such as {{'age': float}}, "
-                f"got {given!r}"
+                f"got {kinds!r}"
             )
-        if len(given) > MOST_FIELDS:
+        if len(kinds) > MOST_FIELDS:
             raise ParameterError(
-                f"context has {len(given)} fields; at most {MOST_FIELDS} are taken"
+                f"context has {len(kinds)} fields; at most {MOST_FIELDS} are taken"
             )
-        self.fields: dict[str, Field] = {name: field_of(kind, name) for name, kind in given.items()}
+        self.fields: dict[str, Field] = {name: field_of(kind, name) for name, kind in kinds.items()}
         self.guessed = guessed
         self.dropped: frozenset[str] = frozenset()  # earlier fields, which callers may still give
         self.clock = clock
@@ -152,9 +152,9 @@ ENOUGH = 16
 
 def plain_context(context: Any) -> dict[str, Any]:
     """A context of which nothing is known yet, as JSON values; what is missing is left out."""
-    given = _mapping(context)
+    mapping = _mapping(context)
     return {
-        _name(name): _plain(name, value) for name, value in given.items() if not is_missing(value)
+        _name(name): _plain(name, value) for name, value in mapping.items() if not is_missing(value)
     }
 
 
@@ -264,10 +264,10 @@ class Hashed(Field):
         """Features by name, sorted: a number, or true for what is simply there ("colour=red")."""
         if not isinstance(value, Mapping):
             raise FieldError(f"must be an object, got {value!r}")
-        made = dict(_features(value, "", 1))
-        if len(made) > MOST_FEATURES:
-            raise FieldError(f"has {len(made)} features; at most {MOST_FEATURES} are taken")
-        return dict(sorted(made.items()))
+        features = dict(_features(value, "", 1))
+        if len(features) > MOST_FEATURES:
+            raise FieldError(f"has {len(features)} features; at most {MOST_FEATURES} are taken")
+        return dict(sorted(features.items()))
 
     def encode(
         self, value: dict[str, float | bool], at: float, state: FieldState, clock: Clock
@@ -353,12 +353,12 @@ class FreeFormFeatures:
     @classmethod
     def founded(cls, arms: Sequence[tuple[str, Mapping[str, Any]]]) -> FreeFormFeatures:
         """The first arms: their numbers are standardised by all of them."""
-        made = cls()
+        table = cls()
         for place, (label, features) in enumerate(arms):
-            made = made.with_arm(place, label, features)
+            table = table.with_arm(place, label, features)
         for place, (label, features) in enumerate(arms):
-            made._rows[place] = made.with_arm(place, label, features)._rows[place]
-        return made
+            table._rows[place] = table.with_arm(place, label, features)._rows[place]
+        return table
 
     def with_arm(self, place: int, label: str, features: Mapping[str, Any]) -> FreeFormFeatures:
         """These, and one more or one that is described anew."""

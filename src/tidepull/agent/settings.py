@@ -227,12 +227,16 @@ class AgentSettings:
         one of another release."""
         values = {_OLD_NAMES.get(name, name): value for name, value in json.loads(text).items()}
         values.setdefault("min_share", 0.0)
-        entry, given = _policies().entry(values["policy"]), values.get("parameters", {})
+        entry, parameters = _policies().entry(values["policy"]), values.get("parameters", {})
         try:
-            values["parameters"] = entry.parameters.from_earlier(given) if earlier else given
+            values["parameters"] = (
+                entry.parameters.from_earlier(parameters) if earlier else parameters
+            )
             entry.parse(values["parameters"])
         except ParameterError as error:
-            known = {name: value for name, value in given.items() if _takes(entry, name, value)}
+            known = {
+                name: value for name, value in parameters.items() if _takes(entry, name, value)
+            }
             values |= {"parameters": known, "policy_version": 0}
             _LOG.warning("%s keeps of its parameters %s: %s", values["policy"], known, error)
         return cls(**values)
@@ -276,10 +280,10 @@ def _takes(entry: Entry[Any], name: str, value: Any) -> bool:
     return True
 
 
-def shares_of(given: Mapping[str, Any] | None) -> dict[str, list[float]]:
+def shares_of(bounds: Mapping[str, Any] | None) -> dict[str, list[float]]:
     """Pairs as lists of floats; what is no pair is left for the check."""
     pairs = {}
-    for label, pair in (given or {}).items():
+    for label, pair in (bounds or {}).items():
         numbers = list(pair) if isinstance(pair, list | tuple) else pair
         whole = isinstance(numbers, list) and all(
             isinstance(number, int | float) for number in numbers
@@ -300,7 +304,7 @@ def _whole(name: str, value: Any, least: int, most: int) -> None:
 
 def load_settings(
     ledger: Ledger,
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     where: str,
     *,
     read_only: bool = False,
@@ -311,12 +315,12 @@ def load_settings(
     written_by = ledger.read(RELEASE_KEY)
     if written_by is not None and is_newer(written_by):
         raise newer_store(where, written_by)
-    given = {name: value for name, value in given.items() if value is not None}
+    arguments = {name: value for name, value in arguments.items() if value is not None}
     text, salt = ledger.read("settings"), ledger.read("salt")
     if text is None or salt is None:
-        settings = new_settings(given, where)
+        settings = new_settings(arguments, where)
         require(settings)
-        salt = _salt(settings.seed, given).hex()
+        salt = _salt(settings.seed, arguments).hex()
         ledger.write({**_sealed(settings.text(), salt), RELEASE_KEY: __version__})
     else:
         if ledger.read(_SEAL) not in (None, _sealed(text, salt)[_SEAL]):
@@ -324,8 +328,8 @@ def load_settings(
         try:
             stored = json.loads(text)
             for record in ledger.of_kind(Kind.UPGRADE)[-1:]:
-                told = unpack_json(record.body)
-                stored |= {name: told[name] for name in _OF_POLICY}
+                body = unpack_json(record.body)
+                stored |= {name: body[name] for name in _OF_POLICY}
             if written_by is not None and is_older(written_by):
                 stored.setdefault("policy_version", 0)  # of a release that did not note it
             settings = AgentSettings.read(json.dumps(stored), earlier=written_by is None)
@@ -334,7 +338,7 @@ def load_settings(
             raise WrongStoreError(f"{where} cannot be opened: {error}") from None
         except (AttributeError, KeyError, TypeError, ValueError):  # no settings
             raise _damaged(where) from None
-        _require_same(settings, given, where)
+        _require_same(settings, arguments, where)
         if written_by != __version__ and not read_only:
             ledger.write({**_sealed(json.dumps(stored), salt), RELEASE_KEY: __version__})
     return settings, bytes.fromhex(salt)
@@ -354,12 +358,12 @@ def _damaged(where: str) -> LedgerError:
     return LedgerError(f"{where} is damaged: its settings are not as written; restore a copy")
 
 
-def new_settings(given: Mapping[str, Any], where: str) -> AgentSettings:
+def new_settings(arguments: Mapping[str, Any], where: str) -> AgentSettings:
     """Settings of a new agent."""
-    if "arms" not in given:
+    if "arms" not in arguments:
         place = "in memory" if where == "memory" else f"at {where}"
         raise WrongStoreError(f"there is no agent {place} yet; to make one, give arms=[...]")
-    chosen = plain_settings(given)
+    chosen = plain_settings(arguments)
     if "seed" not in chosen:
         chosen["seed"] = int.from_bytes(os.urandom(7), "little")
     chosen.setdefault("context", None)
@@ -376,9 +380,9 @@ def new_settings(given: Mapping[str, Any], where: str) -> AgentSettings:
     return settings
 
 
-def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+def plain_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `Agent` as settings have them."""
-    plain = dict(given)
+    plain = dict(arguments)
     if "arms" in plain:
         plain["arms"] = [
             [arm.label, None if arm.features is None else dict(arm.features)]
@@ -402,11 +406,11 @@ def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _listed(given: Any) -> list[Named]:
+def _listed(candidates: Any) -> list[Named]:
     """Candidates as a list of policies, each an id or an id and parameters."""
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise ParameterError(f"shadow must be a list of policies, got {given!r}")
-    return [one if isinstance(one, str) else (one[0], one[1]) for one in given]
+    if isinstance(candidates, str) or not isinstance(candidates, Sequence):
+        raise ParameterError(f"shadow must be a list of policies, got {candidates!r}")
+    return [one if isinstance(one, str) else (one[0], one[1]) for one in candidates]
 
 
 def _policy(named: Named) -> dict[str, Any]:
@@ -416,22 +420,28 @@ def _policy(named: Named) -> dict[str, Any]:
     return {"policy": entry.id, "parameters": values}
 
 
-def seconds(given: Any) -> Any:
+def seconds(duration: Any) -> Any:
     """A `timedelta` or a number of seconds; what is neither is left for the check."""
-    if isinstance(given, timedelta):
-        return given.total_seconds()
-    return float(given) if isinstance(given, int) and not isinstance(given, bool) else given
-
-
-def _salt(seed: int, given: Mapping[str, Any]) -> bytes:
-    """Given a seed, everything follows from it; else it is nobody's guess."""
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
     return (
-        blake2b(str(seed).encode(), digest_size=16).digest() if "seed" in given else os.urandom(16)
+        float(duration)
+        if isinstance(duration, int) and not isinstance(duration, bool)
+        else duration
     )
 
 
-def _require_same(settings: AgentSettings, given: Mapping[str, Any], where: str) -> None:
-    for name, value in plain_settings(given).items():
+def _salt(seed: int, arguments: Mapping[str, Any]) -> bytes:
+    """Given a seed, everything follows from it; else it is nobody's guess."""
+    return (
+        blake2b(str(seed).encode(), digest_size=16).digest()
+        if "seed" in arguments
+        else os.urandom(16)
+    )
+
+
+def _require_same(settings: AgentSettings, arguments: Mapping[str, Any], where: str) -> None:
+    for name, value in plain_settings(arguments).items():
         if name == "arms" or name in CHANGEABLE:  # these follow what is given, see `Agent`
             continue
         stored = getattr(settings, name)

@@ -133,8 +133,8 @@ class ChancesSeen:
                 theirs, share = of_candidate, choice.share
         self.seqs.append(seq)
         self.share.append(share)
-        found = {"theirs": both if theirs is None else theirs, "own": own, "both": both}
-        for name, values in {**found, "open": choice.available}.items():
+        columns = {"theirs": both if theirs is None else theirs, "own": own, "both": both}
+        for name, values in {**columns, "open": choice.available}.items():
             padded = np.pad(values, (0, self.room - len(values))).astype(np.float32)
             getattr(self, name).append(padded)
 

@@ -83,46 +83,46 @@ class AgentState:
     def decide(self, inputs: DecisionInputs) -> Choice:
         """Choose an arm; a round of the policy begins."""
         group = self.group(inputs)
-        kept = None if inputs.subject is None else self._kept(inputs, group)
-        made: list[tuple[int, float, FloatArray]] = []
+        sticky = None if inputs.subject is None else self._sticky_arm(inputs, group)
+        draws: list[tuple[int, float, FloatArray]] = []
 
         def pick(shares: FloatArray) -> int:
-            if kept is not None:
-                made.append((kept.arm, kept.propensity, shares))
+            if sticky is not None:
+                draws.append((sticky.arm, sticky.propensity, shares))
             else:
                 chances = self.chances(group, shares, inputs.available, inputs.baseline)
                 arm = draw_arm(chances, unit(self._salt, "arm", self.decisions))
-                made.append((arm, float(chances[arm]), shares))
-            return made[0][0] if inputs.played is None else inputs.played
+                draws.append((arm, float(chances[arm]), shares))
+            return draws[0][0] if inputs.played is None else inputs.played
 
         _, number, x = self.learning.decide(
             inputs.cleaned, inputs.at, inputs.available, self.settings.propensity_draws, pick
         )
         self.latest, self.decisions = inputs.at, self.decisions + 1
-        arm, chance, shares = made[0]
+        arm, chance, shares = draws[0]
         if inputs.imported and inputs.played is not None:
             arm, chance = inputs.played, inputs.propensity
         choice = Choice(
             arm, group, chance, number, quantise(shares), x, inputs.available,
-            inputs.baseline, kept is not None, self.learning.share, self.learning.candidate_counts,
+            inputs.baseline, sticky is not None, self.learning.share, self.learning.candidate_counts,
         )  # fmt: skip
         self._keep(inputs.subject, choice, inputs.at)
         return choice
 
-    def _kept(self, inputs: DecisionInputs, group: DecisionGroup) -> KeptArm | None:
+    def _sticky_arm(self, inputs: DecisionInputs, group: DecisionGroup) -> KeptArm | None:
         """The arm that a subject keeps, if it can be chosen. The control keeps no arm that the
         caller's rule takes."""
         if inputs.baseline >= 0 and group is DecisionGroup.CONTROL:
             return None
-        kept = self.sticky.find(inputs.subject, group, inputs.at)
-        return kept if kept is not None and inputs.available[kept.arm] else None
+        sticky = self.sticky.find(inputs.subject, group, inputs.at)
+        return sticky if sticky is not None and inputs.available[sticky.arm] else None
 
     def _keep(self, subject: bytes | None, choice: Choice, at: float) -> None:
         """A subject keeps the arm that was drawn for it."""
         length, drawn = self.settings.sticky, choice.group <= DecisionGroup.CONTROL
         if length is not None and subject is not None and drawn and not choice.sticky:
-            kept = KeptArm(choice.arm, choice.propensity, choice.group, at + length)
-            self.sticky.keep(subject, kept, at)
+            sticky = KeptArm(choice.arm, choice.propensity, choice.group, at + length)
+            self.sticky.keep(subject, sticky, at)
 
     def group(self, inputs: DecisionInputs) -> DecisionGroup:
         """Who chooses in the coming decision."""
@@ -286,8 +286,8 @@ class AgentState:
     def apply(self, record: Record, ledger: Ledger) -> None:
         """Make the step that a record is of, and compare with what it says."""
         if record.kind is Kind.UPGRADE:
-            told = unpack_json(record.body)
-            self.settings = self.settings.without_promoted(told["policy"], told["parameters"])
+            body = unpack_json(record.body)
+            self.settings = self.settings.without_promoted(body["policy"], body["parameters"])
             if record.seq == self.rebuild_at:
                 self.upgrade(self.settings, ledger, record.seq - 1, record.slices)
             return

@@ -231,14 +231,14 @@ def _parquet() -> Any:
 
 def _loaded(row: dict[str, Any]) -> dict[str, Any]:
     """With context and arms as values again, and numbers as numbers."""
-    made = {name: value for name, value in row.items() if value not in (None, "")}
+    cells = {name: value for name, value in row.items() if value not in (None, "")}
     for name in ("context", "available", "chances", "also"):
-        if isinstance(made.get(name), str):
-            made[name] = json.loads(made[name])
+        if isinstance(cells.get(name), str):
+            cells[name] = json.loads(cells[name])
     for name in ("reward", "propensity"):
-        if name in made:
-            made[name] = float(made[name])
-    return made
+        if name in cells:
+            cells[name] = float(cells[name])
+    return cells
 
 
 MOST_VALUES = 8

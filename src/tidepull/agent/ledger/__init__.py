@@ -78,9 +78,9 @@ def place_of(url: str) -> Place:
         from tidepull.agent.ledger.leases import LENGTH
         from tidepull.agent.ledger.postgres import Place
     parts = urlsplit(url)
-    told = parse_qsl(parts.query, keep_blank_values=True)
-    ours = {name: value for name, value in told if name in _OURS}
-    theirs = urlencode([(name, value) for name, value in told if name not in _OURS])
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    ours = {name: value for name, value in query if name in _OURS}
+    theirs = urlencode([(name, value) for name, value in query if name not in _OURS])
     if "agent" not in ours:
         raise ParameterError("the URL names no agent: end it with ?agent=NAME")
     try:

@@ -115,12 +115,12 @@ def surplus_snapshots(seqs: list[int]) -> list[int]:
     [10, 20, 40, 50]
     """
     newest_first = sorted(seqs, reverse=True)
-    kept, seen = set(newest_first[:KEPT]), set()
+    keep, seen = set(newest_first[:KEPT]), set()
     for seq in newest_first[KEPT:]:
         if (distance := (newest_first[0] - seq).bit_length()) not in seen:
             seen.add(distance)
-            kept.add(seq)
-    return sorted(set(seqs) - kept)
+            keep.add(seq)
+    return sorted(set(seqs) - keep)
 
 
 class MemoryLedger:
@@ -346,8 +346,8 @@ class SqlLedger:
                 "SET at = EXCLUDED.at, checksum = EXCLUDED.checksum, data = EXCLUDED.data",
                 seq, at, zlib.crc32(packed), packed,
             )  # fmt: skip
-            kept = write("SELECT seq FROM {snapshots} WHERE {mine}").fetchall()
-            for old in surplus_snapshots([row[0] for row in kept]):
+            rows = write("SELECT seq FROM {snapshots} WHERE {mine}").fetchall()
+            for old in surplus_snapshots([row[0] for row in rows]):
                 write("DELETE FROM {snapshots} WHERE {mine} AND seq = ?", old)
 
     def drop_snapshots(self, after: int) -> None:

@@ -35,10 +35,10 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
     patience = PATIENCE
 
-    def wait(self, gen: Any, *args: Any, **given: Any) -> Any:
+    def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
         """Wait for the server, with a limit."""
         try:
-            return super().wait(self._limited(gen), *args, **given)
+            return super().wait(self._limited(gen), *args, **kwargs)
         except _SilentError:
             self.close()
             raise psycopg.OperationalError("timeout: the server does not answer") from None
@@ -116,15 +116,15 @@ class Database:
 
     def __init__(self, url: str, most: int = 8) -> None:
         try:
-            told = conninfo_to_dict(url)
+            parts = conninfo_to_dict(url)
         except psycopg.ProgrammingError as error:
             raise ParameterError(
                 f"the URL of the database cannot be read: {_first_line(error)}; write it as "
                 "postgresql://user@host/database?agent=NAME"
             ) from None
-        self._conninfo = make_conninfo("", **{**_DEFAULTS, **told})
-        self.where = _shown(told)
-        self._role = str(told.get("user", ""))
+        self._conninfo = make_conninfo("", **{**_DEFAULTS, **parts})
+        self.where = _shown(parts)
+        self._role = str(parts.get("user", ""))
         self._idle: list[Connection] = []
         self._mutex = threading.Lock()
         self._room = threading.Semaphore(most)
@@ -226,11 +226,9 @@ class Database:
                 (str(VERSION), RELEASE_KEY, __version__),
             )
             return
-        found = connection.execute(
-            "SELECT value FROM tidepull_meta WHERE key = 'version'"
-        ).fetchone()
-        assert found is not None
-        for old in range(int(found[0]), VERSION):
+        row = connection.execute("SELECT value FROM tidepull_meta WHERE key = 'version'").fetchone()
+        assert row is not None
+        for old in range(int(row[0]), VERSION):
             connection.execute(MIGRATIONS[old].encode())
         connection.execute(
             "UPDATE tidepull_meta SET value = %s WHERE key = 'version'", (str(VERSION),)
@@ -266,15 +264,15 @@ class Database:
 def _be_patient(connection: Connection, patience: float) -> None:
     if connection.patience != patience:
         connection.patience = patience
-        told = (f"{1000 * patience:.0f}",)
-        connection.execute("SELECT set_config('statement_timeout', %s, false)", told)
+        values = (f"{1000 * patience:.0f}",)
+        connection.execute("SELECT set_config('statement_timeout', %s, false)", values)
 
 
-def _shown(told: dict[str, Any]) -> str:
+def _shown(parts: dict[str, Any]) -> str:
     """A database without its password."""
-    user = f"{told['user']}@" if "user" in told else ""
-    port = f":{told['port']}" if "port" in told else ""
-    return f"postgresql://{user}{told.get('host', '')}{port}/{told.get('dbname', '')}"
+    user = f"{parts['user']}@" if "user" in parts else ""
+    port = f":{parts['port']}" if "port" in parts else ""
+    return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
 
 
 _AGAIN = "nothing that was acknowledged is lost, and the next call tries again"
@@ -370,26 +368,26 @@ class Shards:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._said = ""
+        self._url = ""
 
     def announce(self, url: str) -> None:
         """This process takes requests at a URL; to be said again every second or so."""
-        told = {"url": url, "length": LENGTH, "new": self._said != url}
+        values = {"url": url, "length": LENGTH, "new": self._url != url}
         with self._database.connection("write to") as connection:
-            connection.execute(_HERE, told)
-            if self._said != url:
+            connection.execute(_HERE, values)
+            if self._url != url:
                 connection.execute(
                     "DELETE FROM tidepull_shards WHERE expires < clock_timestamp() - interval '1 "
                     "day'"
                 )
-        self._said = url
+        self._url = url
 
     def leave(self) -> None:
         """This process takes no requests any more."""
-        if self._said:
+        if self._url:
             with self._database.connection("write to") as connection:
-                connection.execute("DELETE FROM tidepull_shards WHERE url = %s", (self._said,))
-            self._said = ""
+                connection.execute("DELETE FROM tidepull_shards WHERE url = %s", (self._url,))
+            self._url = ""
 
     def alive(self) -> list[Shard]:
         """All that were heard of lately."""

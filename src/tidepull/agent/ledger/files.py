@@ -186,7 +186,7 @@ WATCH = Watch()
 def identity(path: Path) -> tuple[int, int] | None:
     """What a name stands for: a file that replaces another has another number."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -338,11 +338,11 @@ def _try_to_take(session: Connection, lease: Lease) -> tuple[int | None, bool]:
     free = lease.locked or _lock(session, lease.id)
     row = session.execute("SELECT owner FROM tidepull_agents WHERE id = %s", (lease.id,)).fetchone()
     owner = row[0] if row else ""
-    told = {
+    values = {
         "id": lease.id, "owner": _myself(), "url": lease.url, "length": lease.length, "free": free,
         "dead": owner if _is_dead(owner) else None,
     }  # fmt: skip
-    taken = session.execute(_TAKE, told).fetchone()
+    taken = session.execute(_TAKE, values).fetchone()
     if taken is not None:
         lease.locked = free
         return int(taken[0]), False
@@ -408,8 +408,8 @@ def _unlock(session: Connection, id: int) -> None:
     session.execute("SELECT pg_advisory_unlock(%s, %s)", (LOCKS, id))
 
 
-def _owner(told: str, url: str, since: str, left: float, epoch: int) -> Owner:
-    about: dict[str, Any] = json.loads(told)
+def _owner(text: str, url: str, since: str, left: float, epoch: int) -> Owner:
+    about: dict[str, Any] = json.loads(text)
     return Owner(about["process"], about["host"], about["program"], url, since, left, epoch)
 
 

@@ -70,9 +70,9 @@ def _has_sum(text: ByteArray, sums: ByteArray, before: ByteArray, words: Any) ->
         for k, (to_a, to_b) in enumerate(power):
             weights[2 * n : 2 * n + 2, k] = (to_a + to_b) % 2**32, to_b
         power = [[(p + q) % 2**32, (p + 2 * q) % 2**32] for p, q in power]
-    found = numbers @ weights + np.outer(a, _column(power, 0)) + np.outer(b, _column(power, 1))
-    told = np.ascontiguousarray(sums).view(">u4").astype(np.uint64)
-    return np.asarray((found % np.uint64(2**32) == told).all(axis=1))
+    actual = numbers @ weights + np.outer(a, _column(power, 0)) + np.outer(b, _column(power, 1))
+    stored = np.ascontiguousarray(sums).view(">u4").astype(np.uint64)
+    return np.asarray((actual % np.uint64(2**32) == stored).all(axis=1))
 
 
 def _column(power: list[list[int]], n: int) -> Any:
