@@ -79,9 +79,9 @@ def new_token(
     """A new token in clear, to be shown once, and what is kept of it."""
     id = secrets.token_hex(4)
     clear = f"{_PREFIX}_{id}_{secrets.token_urlsafe(32)}"
-    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     expires = None if days is None else time.time() + days * 86_400
-    return clear, Token(id, _hash(clear), agents, scopes, made, expires, note)
+    return clear, Token(id, _hash(clear), agents, scopes, now, expires, note)
 
 
 def _hash(clear: str) -> str:

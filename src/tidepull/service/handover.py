@@ -39,18 +39,18 @@ class HandOver:
         self, to: str, token: str, request: str, method: str, path: bytes, body: bytes
     ) -> bytes:
         """The header of a forwarded request."""
-        told = f"{_VERSION} {token} {time.time():.3f} {digest(body)}"
-        return f"{told} {self._mark('request', to, told, request, method, path)}".encode()
+        claim = f"{_VERSION} {token} {time.time():.3f} {digest(body)}"
+        return f"{claim} {self._mark('request', to, claim, request, method, path)}".encode()
 
     def check(
         self, header: bytes, here: str, request: str, method: str, path: bytes
     ) -> tuple[str, str]:
         """The id of the token of a forwarded request and the digest of its body; a 401 where no
         shard has signed it for this one, just now."""
-        told, _, mark = header.decode("latin-1").rpartition(" ")
-        right = self._mark("request", here, told, request, method, path)
+        claim, _, mark = header.decode("latin-1").rpartition(" ")
+        right = self._mark("request", here, claim, request, method, path)
         with suppress(ValueError):
-            version, token, moment, digested = told.split(" ")
+            version, token, moment, digested = claim.split(" ")
             fresh = abs(time.time() - float(moment)) < LIFETIME
             if hmac.compare_digest(mark.encode(), right.encode()) and fresh and version == _VERSION:
                 return token, digested

@@ -283,11 +283,11 @@ class HostedAgent:
 
     def _turn(self, steps: list[_QueuedStep]) -> _Turn:
         """Make steps, then answer them; in a thread."""
-        made = [_made(self.agent, step) for step in steps]
+        results = [_result_of(self.agent, step) for step in steps]
         self._committing_since = time.monotonic()
         started, safe, failure = time.perf_counter(), 0, None
         outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
-        for step, value, error in made:
+        for step, value, error in results:
             if error is None and step.answer is not None:
                 try:
                     value = step.answer(self.agent, value)
@@ -308,7 +308,9 @@ def _no_answer() -> HttpError:
     )
 
 
-def _made(agent: ServedAgent, step: _QueuedStep) -> tuple[_QueuedStep, Any, BaseException | None]:
+def _result_of(
+    agent: ServedAgent, step: _QueuedStep
+) -> tuple[_QueuedStep, Any, BaseException | None]:
     try:
         return step, step.make(agent), None
     except Exception as error:

@@ -51,8 +51,8 @@ def shown(kind: type[T], one: object, **others: Any) -> T:
     """An answer with an object's attributes of the names of its fields, and others. What is not
     finite is null in JSON."""
     names = kind.__struct_fields__
-    found = {name: getattr(one, name) for name in names if hasattr(one, name)}
-    return kind(**found | others)
+    attributes = {name: getattr(one, name) for name in names if hasattr(one, name)}
+    return kind(**attributes | others)
 
 
 class Strict(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

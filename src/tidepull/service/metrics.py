@@ -121,12 +121,12 @@ class Metrics:
 
     def answered(self, operation: str, status: int, seconds: float) -> None:
         """A request came to its end."""
-        found = self._children.get((operation, status))
-        if found is None:
-            found = self._requests.labels(operation, status), self._seconds.labels(operation)
-            self._children[operation, status] = found
-        found[0].inc()
-        found[1].observe(seconds)
+        series = self._children.get((operation, status))
+        if series is None:
+            series = self._requests.labels(operation, status), self._seconds.labels(operation)
+            self._children[operation, status] = series
+        series[0].inc()
+        series[1].observe(seconds)
 
     def committed(self, seconds: float, requests: int) -> None:
         """A commit that so many requests waited for."""
@@ -296,11 +296,11 @@ def _end(below: list[float]) -> Callable[[float], float | None]:
     def end(share: float) -> float | None:
         if not below[-1]:
             return None
-        found = (
+        ends = (
             1000 * end
             for end, count in zip(_FAST, below, strict=False)
             if count >= share * below[-1]
         )
-        return next(found, None)
+        return next(ends, None)
 
     return end

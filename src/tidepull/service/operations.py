@@ -118,8 +118,8 @@ class Operation:
     def read_query(self, text: bytes) -> Any:
         """A query; what does not fit is a 422."""
         try:
-            given = dict(parse_qsl(text.decode("latin-1")))
-            return msgspec.convert(given, self.query, strict=False)
+            values = dict(parse_qsl(text.decode("latin-1")))
+            return msgspec.convert(values, self.query, strict=False)
         except msgspec.ValidationError as error:
             raise HttpError(422, _explained(error, "The query", self.query)) from None
 

@@ -150,9 +150,9 @@ def _require_safe(config: ServerConfig, path: Path | None) -> None:
 def secret_of(config: ServerConfig, tokens: Path | None) -> bytes:
     """What all shards of a database know: told by the environment, in a file, or, for shards that
     share a tokens file, beside it."""
-    told = os.environ.get("TIDEPULL_SHARD_SECRET", "").encode()
-    if told:
-        return told
+    secret = os.environ.get("TIDEPULL_SHARD_SECRET", "").encode()
+    if secret:
+        return secret
     if config.shard_secret is not None:
         return read_secret(config.shard_secret, make=False)
     if tokens is None:

@@ -167,7 +167,7 @@ class ShardClient:
         self, url: str, method: str, path: bytes, headers: Headers, body: bytes
     ) -> Response:
         """Send a request and wait for its response."""
-        connection = self._kept(url) or await _Connection.open(url)
+        connection = self._idle_connection(url) or await _Connection.open(url)
         try:
             response = await connection.send(method, path, headers, body)
         except (OSError, EOFError, httptools.HttpParserError) as error:
@@ -189,7 +189,7 @@ class ShardClient:
                 connection.close()
         self._idle.clear()
 
-    def _kept(self, url: str) -> _Connection | None:
+    def _idle_connection(self, url: str) -> _Connection | None:
         connections = self._idle.get(url, [])
         while connections:
             connection = connections.pop()

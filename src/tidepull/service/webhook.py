@@ -128,18 +128,18 @@ class AlarmWatch:
                 records = await hosted.ask(lambda agent: agent.state().records)
                 if records == self._records.get(hosted.name):
                     continue
-                found = await hosted.query_log(Insight.alarms)
+                alarms = await hosted.query_log(Insight.alarms)
             except (TidepullError, HttpError) as error:
                 _LOG.warning("alarms of agent %s cannot be read: %s", hosted.name, error)
                 continue
             self._records[hosted.name] = records
-            self._tell(hosted.name, found)
+            self._tell(hosted.name, alarms)
 
-    def _tell(self, agent: str, found: dict[str, str]) -> None:
+    def _tell(self, agent: str, alarms: dict[str, str]) -> None:
         before = self._known.get(agent, {})
-        self._known[agent] = found
-        news = [(name, words, "raised") for name, words in found.items() if name not in before]
-        news += [(name, words, "cleared") for name, words in before.items() if name not in found]
+        self._known[agent] = alarms
+        news = [(name, words, "raised") for name, words in alarms.items() if name not in before]
+        news += [(name, words, "cleared") for name, words in before.items() if name not in alarms]
         for name, words, status in news:
             text = f"{agent}: {words}" if status == "raised" else f"{agent}: over: {words}"
             self._webhook.put(

@@ -247,18 +247,18 @@ class Supervisor:
     def _hear(self, worker: _Worker) -> None:
         assert worker.channel is not None
         try:
-            said = worker.channel.recv(65_536)
+            message = worker.channel.recv(65_536)
         except BlockingIOError:
             return
         except OSError:
-            said = b""
-        if not said:
+            message = b""
+        if not message:
             self._bury(worker)
-        elif said.startswith(_FAILED):
-            worker.failure = said[1:].decode()
+        elif message.startswith(_FAILED):
+            worker.failure = message[1:].decode()
         else:
-            worker.ready |= _READY in said
-            worker.idle |= _IDLE in said
+            worker.ready |= _READY in message
+            worker.idle |= _IDLE in message
         if not self._announced and all(one.ready for one in self._workers):
             self._announced = True
             self._ready(url_of(*self._listening.getsockname()[:2]))

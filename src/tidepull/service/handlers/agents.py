@@ -119,8 +119,8 @@ async def promote(call: Call, body: PromoteBody) -> PromotionShown:
 
 def agent_arguments(body: NewAgent | SettingsBody) -> dict[str, Any]:
     """The arguments of `Agent`, or of `Agent.change`."""
-    given = {name: getattr(body, name) for name in body.__struct_fields__ if name != "name"}
-    arguments = {name: value for name, value in given.items() if value is not None}
+    fields = {name: getattr(body, name) for name in body.__struct_fields__ if name != "name"}
+    arguments = {name: value for name, value in fields.items() if value is not None}
     if "context" in arguments:
         arguments["context"] = {name: _field(kind) for name, kind in arguments["context"].items()}
     if "policy" in arguments:

@@ -245,8 +245,8 @@ async def waiting(call: Call) -> WaitingShown:
 
     def counted(insight: Insight) -> WaitingShown:
         log, now = insight.log(), time.time()
-        said = alarms(log, insight.open, float(log.at[-1])) if len(log) else {}
-        return WaitingShown(**_waiting(insight, now), alarms=list(said.values()))
+        texts = alarms(log, insight.open, float(log.at[-1])) if len(log) else {}
+        return WaitingShown(**_waiting(insight, now), alarms=list(texts.values()))
 
     return await hosted.query_log(counted)
 

@@ -75,8 +75,8 @@ async def list_decisions(call: Call, query: DecisionsQuery) -> DecisionsShown:
 
     def listed(insight: Insight) -> DecisionsShown:
         until = moment_of(insight, query.until, "until")
-        found = hosted.agent.decisions_aside(insight, until, query.limit)
-        return DecisionsShown(decisions=[_reason(one.row, one.why) for one in found])
+        decisions = hosted.agent.decisions_aside(insight, until, query.limit)
+        return DecisionsShown(decisions=[_reason(one.row, one.why) for one in decisions])
 
     return await hosted.query_log(listed)
 
@@ -97,5 +97,7 @@ async def why(call: Call, query: WhyQuery) -> DecisionWhyShown:
 def _why(point: PointInTime, record: Record, id: str) -> DecisionWhyShown:
     same = point.repeat(record)
     what_if = [shown(WhatIfShown, one) for one in point.what_if(record)]
-    (found,) = latest_decisions(point.insight(), lambda _: id, None, 1)
-    return DecisionWhyShown(decision=_reason(found.row, found.why), same=same, what_if=what_if)
+    (decision,) = latest_decisions(point.insight(), lambda _: id, None, 1)
+    return DecisionWhyShown(
+        decision=_reason(decision.row, decision.why), same=same, what_if=what_if
+    )
