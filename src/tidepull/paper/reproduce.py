@@ -145,14 +145,14 @@ def _selection(search: str, chosen: Path | None) -> Path:
 def searched_there(authors: str, selections: Iterable[Path]) -> Iterable[str]:
     """Policies of the suite in the authors' world, as TOML: the best networks that searches chose,
     where the paper and its repository do not say theirs."""
-    said = {
+    present = {
         (p["name"], on) for p in tomllib.loads(authors)["policies"] for on in p.get("problems", ())
     }
     for file in selections:
         for policy in tomllib.loads(file.read_text())["policies"]:
             for problem in policy.get("problems", ()):
                 where = f"{problem}-authors"
-                if policy["name"] in BEST and (policy["name"], where) not in said:
+                if policy["name"] in BEST and (policy["name"], where) not in present:
                     setting = ", ".join(
                         f"{key} = {json.dumps(value)}"
                         for key, value in policy["parameters"].items()
