@@ -130,17 +130,15 @@ class StickyArms:
 
     def find(self, subject: bytes | None, group: int, at: float) -> KeptArm | None:
         """The arm that a subject keeps at a moment."""
-        sticky = None if subject is None else self._arms.get(subject)
-        return (
-            sticky if sticky is not None and sticky.group == group and at < sticky.until else None
-        )
+        own = None if subject is None else self._arms.get(subject)
+        return own if own is not None and own.group == group and at < own.until else None
 
-    def keep(self, subject: bytes, sticky: KeptArm, at: float) -> None:
+    def keep(self, subject: bytes, own: KeptArm, at: float) -> None:
         """A subject keeps an arm that was drawn at a moment; arms whose time is over leave."""
         self._arms.pop(subject, None)
         while self._arms and self._arms[first := next(iter(self._arms))].until <= at:
             del self._arms[first]
-        self._arms[subject] = sticky
+        self._arms[subject] = own
 
     def forget(self, subject: bytes) -> None:
         """A subject keeps nothing any more."""
@@ -148,9 +146,7 @@ class StickyArms:
 
     def drop_arm(self, arm: int) -> None:
         """No subject keeps an arm whose place is another's now."""
-        self._arms = {
-            subject: sticky for subject, sticky in self._arms.items() if sticky.arm != arm
-        }
+        self._arms = {subject: own for subject, own in self._arms.items() if own.arm != arm}
 
     def plain(self) -> Snapshot:
         """As arrays."""
@@ -166,6 +162,6 @@ class StickyArms:
         restored, subjects = cls(), plain["subject"].astype(np.uint8).tobytes()
         columns = [plain[name].tolist() for name in KeptArm._fields]
         for n, (arm, propensity, group, until) in enumerate(zip(*columns, strict=True)):
-            sticky = KeptArm(int(arm), float(propensity), int(group), float(until))
-            restored._arms[subjects[8 * n : 8 * n + 8]] = sticky
+            own = KeptArm(int(arm), float(propensity), int(group), float(until))
+            restored._arms[subjects[8 * n : 8 * n + 8]] = own
         return restored
