@@ -573,12 +573,7 @@ class Agent:
         self._change({"op": "rename", "label": label, "to": label_of(to)}, at)
 
     def replace(
-        self,
-        label: str,
-        to: str,
-        features: Any = None,
-        *,
-        at: float | datetime | str | None = None,
+        self, label: str, to: str, features: Any = None, *, at: float | datetime | str | None = None
     ) -> None:
         """Give the place of an arm to a new one, so that an agent does not grow for ever.
 

@@ -145,10 +145,7 @@ def comparison(
 
 
 def lift_of(
-    log: DecisionLog,
-    level: float = 0.95,
-    against: str | None = "random arms",
-    of: str = "reward",
+    log: DecisionLog, level: float = 0.95, against: str | None = "random arms", of: str = "reward"
 ) -> Lift:
     """The gain of the policy's decisions over the control's, of all that have a reward."""
     log = log.where(~np.isnan(log.reward) & (log.group <= DecisionGroup.CONTROL))

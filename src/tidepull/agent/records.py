@@ -321,9 +321,7 @@ class LearnAt(IntEnum):
 
 
 def pack_reward(
-    reward: float,
-    learn_at: LearnAt = LearnAt.ARRIVAL,
-    also: Mapping[str, float] | None = None,
+    reward: float, learn_at: LearnAt = LearnAt.ARRIVAL, also: Mapping[str, float] | None = None
 ) -> bytes:
     """A reward, when it is learnt, and further outcomes as bytes."""
     when = bytes([learn_at]) if learn_at or also else b""

@@ -91,11 +91,7 @@ def begin(state: AgentState, ledger: Ledger, seq: int) -> None:
 
 
 def replay(
-    state: AgentState,
-    ledger: Ledger,
-    after: int,
-    upto: int | None = None,
-    pace: Pace | None = None,
+    state: AgentState, ledger: Ledger, after: int, upto: int | None = None, pace: Pace | None = None
 ) -> AgentState:
     """Make the steps of some records; `pace`: beside other threads. A record that is not as it was
     written is named in the log."""

@@ -17,14 +17,7 @@ from tidepull import __version__
 from tidepull.agent.arms import arms_of
 from tidepull.agent.clock import Clock
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.records import (
-    RELEASE_KEY,
-    Kind,
-    is_newer,
-    is_older,
-    newer_store,
-    unpack_json,
-)
+from tidepull.agent.records import RELEASE_KEY, Kind, is_newer, is_older, newer_store, unpack_json
 from tidepull.agent.schema import Schema
 from tidepull.errors import LedgerError, ParameterError, WrongStoreError
 from tidepull.registry import Entry, Named, Registry
@@ -420,15 +413,11 @@ def _policy(named: Named) -> dict[str, Any]:
     return {"policy": entry.id, "parameters": values}
 
 
-def seconds(duration: Any) -> Any:
+def seconds(span: Any) -> Any:
     """A `timedelta` or a number of seconds; what is neither is left for the check."""
-    if isinstance(duration, timedelta):
-        return duration.total_seconds()
-    return (
-        float(duration)
-        if isinstance(duration, int) and not isinstance(duration, bool)
-        else duration
-    )
+    if isinstance(span, timedelta):
+        return span.total_seconds()
+    return float(span) if isinstance(span, int) and not isinstance(span, bool) else span
 
 
 def _salt(seed: int, arguments: Mapping[str, Any]) -> bytes:

@@ -138,11 +138,7 @@ class AgentState:
         return DecisionGroup.CONTROL if in_control else DecisionGroup.POLICY
 
     def chances(
-        self,
-        group: DecisionGroup,
-        shares: FloatArray,
-        available: BoolArray,
-        baseline: int = -1,
+        self, group: DecisionGroup, shares: FloatArray, available: BoolArray, baseline: int = -1
     ) -> FloatArray:
         """What each arm's chance is, given who chooses, how often each came out best in the
         policy's draws, and the arm of the present rule (-1: none)."""

@@ -129,8 +129,7 @@ def searches_of(studies: Sequence[Study], *, last: bool = False) -> list[Study]:
             replace(study, suite=suite) if known is None else _joined_searches(known, study)
         )
     return sorted(
-        merged.values(),
-        key=lambda s: (any(name in s.grids for name in RIVALS), _row(s.problem)),
+        merged.values(), key=lambda s: (any(name in s.grids for name in RIVALS), _row(s.problem))
     )
 
 

@@ -14,13 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tidepull.experiments.grid import setting_text
-from tidepull.paper.authors import (
-    BEYOND,
-    SLIP,
-    SLIPPED,
-    AcrossCell,
-    AuthorsCell,
-)
+from tidepull.paper.authors import BEYOND, SLIP, SLIPPED, AcrossCell, AuthorsCell
 from tidepull.paper.studies import DIGITS, in_column, searched_beside
 from tidepull.reporting import published
 from tidepull.reporting.frames import Study

@@ -282,14 +282,7 @@ class RateLimiter:
 
 _LOOPBACK = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?", re.IGNORECASE)
 PERSONALIZER, KEY = "/personalizer/", b"ocp-apim-subscription-key"
-_ONCE = (
-    b"authorization",
-    b"content-type",
-    b"content-encoding",
-    b"idempotency-key",
-    b"host",
-    KEY,
-)
+_ONCE = (b"authorization", b"content-type", b"content-encoding", b"idempotency-key", b"host", KEY)
 _OWN = (b"same-origin", b"none")
 """What browsers say of a request that no page of another site has sent (`Sec-Fetch-Site`)."""
 

@@ -19,12 +19,7 @@ from tidepull._internal.validation import in_words
 from tidepull.agent.commands import Caller
 from tidepull.service.auth import Scope, Token
 from tidepull.service.messages import PATTERNS
-from tidepull.service.problem_details import (
-    CONTENT_TYPE,
-    HttpError,
-    personalizer_error,
-    sentence,
-)
+from tidepull.service.problem_details import CONTENT_TYPE, HttpError, personalizer_error, sentence
 
 if TYPE_CHECKING:
     from tidepull.service.hosted import HostedAgent

@@ -67,10 +67,7 @@ _SHARDS = """
 CREATE TABLE tidepull_shards (url text PRIMARY KEY, since timestamptz NOT NULL, expires timestamptz NOT NULL);
 """
 
-MIGRATIONS: dict[int, str] = {
-    1: _SHARDS,
-    2: "ALTER TABLE tidepull_records ADD COLUMN hash bytea",
-}
+MIGRATIONS: dict[int, str] = {1: _SHARDS, 2: "ALTER TABLE tidepull_records ADD COLUMN hash bytea"}
 """From a version to SQL that leads to the next one."""
 
 LOCKS = 0x7D1E
