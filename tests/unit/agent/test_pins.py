@@ -12,7 +12,7 @@ import pytest
 
 from tidepull import Agent
 from tidepull.agent.ledger.base import MemoryLedger
-from tidepull.agent.settings import load_settings
+from tidepull.agent.settings import _sealed, load_settings
 from tidepull.errors import SnapshotError
 from tidepull.policies import policies
 from tidepull.policies.guard import Seal
@@ -35,13 +35,13 @@ BEFORE = {
 
 
 def made_before(parameters: dict[str, Any], policy: str = "tide") -> MemoryLedger:
-    """A ledger as it was written when its release was not noted."""
+    """A ledger as it was written when its release was not noted, and no seal."""
     ledger = MemoryLedger()
     settings, _ = load_settings(ledger, {"arms": ["a", "b"], "policy": policy}, "here")
     ledger.write(
         {"settings": json.dumps({**json.loads(settings.text()), "parameters": parameters})}
     )
-    del ledger._texts["release"]
+    del ledger._texts["release"], ledger._texts["seal"]
     return ledger
 
 
@@ -92,7 +92,8 @@ def test_agent_of_an_earlier_release_is_made_anew_unless_it_noted_the_form_of_it
         stored = json.loads(ledger.read("settings") or "")
         if not noted:
             del stored["policy_version"]
-        ledger.write({"settings": json.dumps(stored), "release": "0.1.0"})
+        ledger.write(_sealed(json.dumps(stored), ledger.read("salt") or ""))
+        ledger.write({"release": "0.1.0"})
     for _ in range(2):  # the second opening finds what the first one left, decided or not
         with Agent(path, training="manual") as agent:
             assert (agent.upgrading is None) == noted
@@ -132,7 +133,8 @@ def test_agent_whose_parameters_are_gone_decides_and_keeps_them_off(tmp_path: Pa
     with Agent(path, arms=["a", "b"], context={}, policy="ucb", seed=1) as agent:
         agent.reward(agent.choose(), 1.0)
         stored = json.loads(agent.settings.text()) | {"parameters": {"gone": 3}}
-        agent._commands.ledger.write({"settings": json.dumps(stored)})
+        ledger = agent._commands.ledger
+        ledger.write(_sealed(json.dumps(stored), ledger.read("salt") or ""))
     for n in range(2):
         with Agent(path) as agent:
             assert (agent.upgrading is None) == bool(n)
@@ -170,6 +172,7 @@ def test_ledgers_with_the_old_names_of_settings_are_read(tmp_path: Path) -> None
         text = json.dumps({old.get(name, name): value for name, value in stored.items()})
         assert all(f'"{name}"' in text for name in old.values())
         file.execute("UPDATE texts SET value = ? WHERE key = 'settings'", (text,))
+        file.execute("DELETE FROM texts WHERE key = 'seal'")
         file.commit()
     with Agent(path, timezone="Europe/Berlin", capacity=8) as agent:
         assert agent.settings == settings

@@ -99,7 +99,7 @@ def test_upgrade_forget_and_compact_from_the_shell(tmp_path: Path) -> None:
     assert (code, "lin-ts rebuilt from 31 decisions" in text) == (0, True)
     code, text = told("forget", "user 1")
     assert (code, "add --yes" in text) == (2, True)
-    assert told("forget", "user 1", "--yes") == (0, "1 decisions deleted\n")
+    assert told("forget", "user 1", "--yes") == (0, "1 decision deleted\n")
     code, text = told("compact", str(tmp_path / "old.jsonl"), "--before", "2026-07-01T11:00")
     assert (code, "decisions moved to" in text) == (0, True)
     code, text = told("upgrade", *parameters)
