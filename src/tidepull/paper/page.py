@@ -146,6 +146,10 @@ def _in_short(results: PaperResults) -> str:
 def _table(results: PaperResults) -> Iterator[Block]:
     cells = results.cells
     yield "## The paper's table"
+    table = overview([one.study for one in results.reports], cells)
+    if not table.rows:
+        yield "None of its problems was played."
+        return
     yield (
         "Ours across worlds (every trial in a world of its own), *the paper's*, and ours in the "
         'authors\' own world ("there"); differences in standard errors (s.e.), across worlds with '
@@ -154,7 +158,7 @@ def _table(results: PaperResults) -> Iterator[Block]:
         'settings with which the paper\'s cells come out; "searched" is our own choice where it is '
         "another."
     )
-    yield overview([one.study for one in results.reports], cells)
+    yield table
     if cells:
         across = list(across_cells([one.study for one in results.reports]))
         there, apart = "in the authors' world", "across worlds, without the digits and the slip"

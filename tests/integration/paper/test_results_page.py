@@ -145,5 +145,7 @@ id = "random"
 """
     results = paper_results(load_frame([fill(tmp_path / "store", suite)]))
     draw(results, tmp_path / "results")
-    assert "![Kinds of exploration](results/exploration.svg)" in results_blocks(results, "")
+    blocks = list(results_blocks(results, ""))
+    assert "![Kinds of exploration](results/exploration.svg)" in blocks
+    assert blocks[blocks.index("## The paper's table") + 1] == "None of its problems was played."
     assert "rnlps-boltzmann" in (tmp_path / "results" / "exploration.svg").read_text()
