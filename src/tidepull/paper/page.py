@@ -108,8 +108,9 @@ def results_blocks(results: PaperResults, command: str) -> Iterator[Block]:
         "The table, claims and figures of *Recurrent Neural-Linear Posterior Sampling for "
         "Non-Stationary Contextual Bandits* (Ramesh, Rauber, Conserva, Schmidhuber, 2022) beside "
         "ours. NN (`nlps`) and RNN (`rnlps`) are posterior sampling on the last layer of a "
-        "feedforward and of a recurrent network. Regret is cumulative, mean ± standard deviation over trials; intervals "
-        "are 95% (bootstrap; Student's below six trials). Every figure comes from stored trials by "
+        "feedforward and of a recurrent network. Regret is cumulative, mean ± standard deviation "
+        "over trials; intervals are 95% (bootstrap; Student's below six trials). Every figure comes "
+        "from stored trials by "
         "one command, which also writes the details: rules and figures of each verdict, settings, "
         "searches (`research/paper/results.md` in the repository)."
     )
