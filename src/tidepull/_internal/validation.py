@@ -19,7 +19,7 @@ _BOUNDS = {" <=": " of at most", " >=": " of at least", " <": " below", " >": " 
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be written as UTF-8.
+    r"""Whether a text can be written as UTF-8.
 
     >>> is_unicode("cafe"), is_unicode("\N{SMILE}"), is_unicode("half a pair: \ud800")
     (True, True, False)
