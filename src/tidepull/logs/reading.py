@@ -182,8 +182,8 @@ def read(
     guess = guess_columns(next(read_batches(path, every), Batch([], {})), every)
     if context is None:
         roles, notes = guess.roles, [*guess.notes]
-    elif "time" not in roles.parts and (column := guess.roles.parts.get("time")) not in context:
-        roles = replace(roles, parts={**roles.parts, **({"time": column} if column else {})})
+    elif (column := guess.roles.parts.get("time")) is not None and column not in context:
+        roles = replace(roles, parts={**roles.parts, "time": column}, clock=guess.roles.clock)
     return build(read_batches(path, roles), roles.parts, notes, guess.forms)
 
 

@@ -284,6 +284,9 @@ def test_days_and_clocks_of_two_columns_are_joined(tmp_path: Path, above: str) -
     assert log.time[-1] == datetime(2026, 3, 3, 9, 59, tzinfo=UTC).timestamp()
     assert log.reward[:2].tolist() == [1, 1234.5]
     assert not log.context
+    again = logs.read(tmp_path / "log.csv", arm="Banner", reward="Comprou?", context=[])
+    assert again.time is not None
+    assert np.array_equal(again.time, log.time)
     assert "column 'Time' has times of the day and is joined to 'Data'" in log.reading.notes
     first = above.count("\n") + 1
     assert [line for line, _ in log.reading.bad.first] == [first + 2, first + 3]
