@@ -130,6 +130,8 @@ def results_blocks(results: PaperResults, command: str) -> Iterator[Block]:
     yield "## What it cost, and what is missing"
     yield cost_table(results.frame)
     yield from missing_blocks(results.frame)
+    if halved := halved_grids(results.frame):
+        yield f"Chosen by halving, where the suite asks for the whole grid: {halved}."
 
 
 def _in_short(results: PaperResults) -> str:
@@ -317,6 +319,19 @@ def unfinished_searches(frame: Frame) -> Iterator[str]:
                 f"{HEADS[f'{name}-best']} of {first.problem}: not chosen, since the search is not "
                 f"finished; {asked - count:,} of its {asked:,} trials are missing"
             )
+
+
+def halved_grids(frame: Frame) -> str:
+    """Policies and problems of a suite that was swept, whose settings only halving has played."""
+    whole = {(s.suite, s.problem, name) for s in frame.studies for name in s.grids}
+    halved: dict[str, dict[str, None]] = {}
+    for study in frame.studies:
+        suite = searched_suite(study.suite)
+        if suite != study.suite and suite in frame.suites:
+            for name in study.grids:
+                if (suite, study.problem, name) not in whole:
+                    halved.setdefault(name, {})[study.problem] = None
+    return "; ".join(f"{name} on {', '.join(at)}" for name, at in halved.items())
 
 
 def _counted(lost: Mapping[str, Mapping[str, int]]) -> str:

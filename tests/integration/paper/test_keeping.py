@@ -26,6 +26,7 @@ from tidepull.paper.details import detail_blocks
 from tidepull.paper.exploration import explorations
 from tidepull.paper.page import (
     draw,
+    halved_grids,
     missing_blocks,
     paper_results,
     played_words,
@@ -239,6 +240,7 @@ def test_a_halved_grid_is_chosen_from_as_a_whole_once_all_of_it_was_played(
     assert chosen() == {"d-ucb": 3, "sw-ucb": 2}
     keep(fill(tmp_path / "new", SEARCH, only=("*/d-ucb/*",)), kept)
     assert chosen() == {"d-ucb": 6, "sw-ucb": 2}
+    assert halved_grids(archived_frame(kept)) == ""
     assert not archived_frame(kept).gaps
 
 
