@@ -340,7 +340,13 @@ def render(diagnosis: Diagnosis) -> str:
     likely = any(change.chance >= 0.5 for change in changes)
     pictures = (week, shares, rewards, by_hour, heat, weights, memories, calibration)
     draw = {picture.__name__: picture for picture in pictures}
-    constants: Any = {"draw": draw, "advice": advice, "level": LEVEL, "version": __version__}
+    constants: Any = {
+        "draw": draw,
+        "best_hours": best_hours,
+        "advice": advice,
+        "level": LEVEL,
+        "version": __version__,
+    }
     content: Any = {"diagnosis": diagnosis, "size": size, "likely_change": likely}
     tables = _tables(diagnosis)
     return render_page("log.html", title=title, tables=tables, **content, **constants)

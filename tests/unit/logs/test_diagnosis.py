@@ -18,7 +18,7 @@ from tidepull.logs.diagnosis.events import events_of
 from tidepull.logs.diagnosis.memory import _best_so_far, _errors, forgetting, worth_of
 from tidepull.logs.diagnosis.overview import blind_spots, hiding, hours_of, mean_of, overview_of
 from tidepull.logs.diagnosis.structure import _Words
-from tidepull.reporting.log_page import best_hours, shown_arms
+from tidepull.reporting.log_page import best_hours, render, shown_arms
 
 MEANS, SHARES = np.array([0.2, 0.5, 0.4]), np.array([0.6, 0.3, 0.1])
 HOUR, DAY = 3600.0, 86_400.0
@@ -323,6 +323,7 @@ def test_nothing_is_said_of_when_an_arm_is_best_that_was_hardly_played() -> None
     best = best_hours(found)  # the picture says what the sentence says
     assert best is not None
     assert set(best[0, 17:22]) == {1}
+    assert "Best arm by hour" in render(found)
 
 
 def test_an_hour_that_pays_counts_where_models_see_too_few_decisions() -> None:

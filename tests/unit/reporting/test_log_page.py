@@ -35,7 +35,7 @@ def page(found: logs.Diagnosis) -> str:
 
 def test_the_page_has_every_part(page: str) -> None:
     for heading in (
-        "What to do", "Best arm by hour",
+        "What to do", "No arm is clearly the best of an hour",
         "In short", "Caveats", "What happened", "Rewards over time", "Does time matter", "Would forgetting help",
         "Are the propensities right", "How this was made", "Change points", "Effective rows by hour and weekday",
         "Mean reward of all arms by hour and weekday", "Evidence over time", "Leading models",

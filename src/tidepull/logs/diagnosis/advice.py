@@ -101,8 +101,8 @@ def action(diagnosis: Diagnosis) -> str:
     kind = kind_of(diagnosis)
     if kind == "nothing":
         return (
-            "A policy that forgets nothing (bernoulli-ts, ucb, or tide, which will find out) is "
-            "enough for what this log shows."
+            "A policy that forgets nothing (bernoulli-ts or ucb) is enough for what this log shows; "
+            "tide finds that out by itself."
         )
     return _DO.get(kind, "Let the policy follow time: tide does by itself.")
 
