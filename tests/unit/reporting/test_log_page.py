@@ -42,7 +42,7 @@ def test_the_page_has_every_part(page: str) -> None:
         "Mean reward of all arms by hour and weekday", "Evidence over time", "Leading models",
     ):  # fmt: skip
         assert heading in page, heading
-    assert page.count("<svg") == 10
+    assert page.count("<svg") == 9
 
 
 def test_card_comes_first_and_says_what_to_do_what_it_brings_and_how_to_deploy_it(
