@@ -162,12 +162,15 @@ def tally_cells(cells: Sequence[AuthorsCell]) -> str:
         f"{cell.row} {cell.name} ({cell.z:+.1f}, {cell.ours.mean / cell.paper.mean - 1:+.1%})"
         for cell in beyond
     )
-    counted = f"{len(beyond)} of {len(cells)} cells lie beyond {BEYOND:g} standard errors"
+    lie, they_are = ("lies", "It is") if len(beyond) == 1 else ("lie", "They are")
+    counted = f"{len(beyond)} of {len(cells)} cells {lie} beyond {BEYOND:g} standard errors"
     chance = f"chance gives {beyond_and_chance(cells)[1]:.1f}"
     if not beyond:
         return f"{counted}; {chance}."
-    as_many = f"{len(beyond)} or more with probability {_as_many(cells, len(beyond)):.2f}"
-    return f"{counted}; {chance}, and {as_many}. They are {names}."
+    likely = _as_many(cells, len(beyond))
+    probability = f"{likely:.2f}" if likely >= 0.01 else "below 0.01"
+    as_many = f"{len(beyond)} or more with probability {probability}"
+    return f"{counted}; {chance}, and {as_many}. {they_are} {names}."
 
 
 def _as_many(cells: Iterable[AuthorsCell], count: int) -> float:

@@ -91,7 +91,7 @@ def test_luck_is_the_noise_of_the_authors_state(row: str, noise: float, rounds: 
 def test_tally_names_the_cells_beyond_and_what_chance_gives() -> None:
     far = authors_cells([authors_study("flipping-gaussian", {"d-ucb": around(1500)})])
     assert tally_cells(far).startswith(
-        "1 of 1 cells lie beyond 2 standard errors; chance gives 0.1, and 1 or more with probability 0.07"
+        "1 of 1 cells lies beyond 2 standard errors; chance gives 0.1, and 1 or more with probability 0.07"
     )
     assert "flipping-gaussian d-ucb (+" in tally_cells(far)
 
