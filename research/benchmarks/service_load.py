@@ -1,6 +1,7 @@
 """Durable decisions per second of `tidepull serve` on loopback, and where the time goes.
 
     python -m research.benchmarks.service_load [--seconds 10] [--quick]
+    python -m research.benchmarks.service_load --against COMMIT [--rounds 5] [--seconds 4]
     python -m research.benchmarks.service_load --table
 
 Server and generator are two processes of one machine; every commit is synced. The generator keeps
@@ -8,11 +9,14 @@ Server and generator are two processes of one machine; every commit is synced. T
 later, so that upkeep runs. In the same run the bare framework does the same without a policy: it
 parses the same bodies and commits rows of the same size, one transaction for each turn of the loop.
 Writes research/results/service_load.csv; `--table` writes what it says into research/lab/service.md.
+`--against` plays a commit and the present tree in turn, with 8 connections and `bernoulli-ts`, and
+prints medians; about four minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import asyncio
 import csv
 import functools
@@ -20,6 +24,10 @@ import json
 import multiprocessing
 import os
 import random
+import re
+import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections import deque
@@ -397,7 +405,12 @@ def main() -> None:
         action="store_true",
         help="write the table of research/lab/service.md, load nothing",
     )
+    parser.add_argument("--against", metavar="COMMIT", help="play a commit in turn")
+    parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
+    if given.against:
+        against(given.against, given.rounds, given.seconds)
+        return
     if given.table:
         write_between(ROOT / "research" / "lab" / "service.md", "load", table())
         return
@@ -410,6 +423,41 @@ def main() -> None:
     if given.quick:
         return
     write(rows)
+
+
+def against(commit: str, rounds: int, seconds: float) -> None:
+    """Medians of the present tree and of a commit's, played in turn, each by its own generator."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True)
+        subprocess.run(["tar", "-x", "-C", folder], input=tree.stdout, check=True)
+        roots = {commit: Path(folder), "present": ROOT}
+        for root in roots.values():  # kernels are compiled before anything is timed
+            _rows_of(root, 1.0)
+        found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        for _ in range(rounds):
+            for name, root in roots.items():
+                for row in _rows_of(root, seconds):
+                    found.setdefault((name, row["batch"]), []).append(row)
+    for batch in (1, BATCH):
+        for what in ("per_second", "p99_ms", "processor_us"):
+            old, new = (
+                statistics.median(row[what] for row in found[name, batch]) for name in roots
+            )
+            said = f"{commit} {old:.5g}, present {new:.5g}, ratio {new / old:.3f}"
+            print(f"batches of {batch}, {what}: {said}")
+
+
+def _rows_of(root: Path, seconds: float) -> list[dict[str, Any]]:
+    is_old = not (root / "research" / "benchmarks").is_dir()
+    module = "benchmarks.service_load" if is_old else "research.benchmarks.service_load"
+    program = [sys.executable, "-m", module, "--quick", "--seconds", str(seconds)]
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
+    done = subprocess.run(
+        [*program, "--policies", "bernoulli-ts"],
+        cwd=root, env=environment, stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    shown = re.sub(r"np\.float64\(([^)]*)\)", r"\1", done.stdout)
+    return [ast.literal_eval(line) for line in shown.splitlines() if line.startswith("{")]
 
 
 def write(rows: list[dict[str, Any]]) -> None:
