@@ -30,7 +30,7 @@ command = [sys.executable, "-m", "tidepull", "serve", "--insecure", "--port", "0
 server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 try:
     url = next(found[0] for line in server.stdout if (found := re.search(r"http://[\\d.]+:\\d+", line)))
-    with tidepull.Client(url) as client:
+    with tidepull.Client(url, timeout=60.0) as client:
         shop = client.create("shop", arms=["blue", "green"], context={})
         decision = shop.choose()
         assert shop.reward(decision.id, 1.0)
