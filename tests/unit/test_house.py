@@ -107,3 +107,12 @@ def test_private_attributes_are_left_to_unit_tests() -> None:
     files = [path for path in TESTS.rglob("*.py") if "unit" not in path.relative_to(TESTS).parts]
     users = {path.relative_to(TESTS).as_posix() for path in files if private_attributes(path)}
     assert users == set(PRIVATE_OUTSIDE_UNIT)
+
+
+def test_docstrings_can_be_written_as_utf_8() -> None:
+    """Half a pair of surrogates in a docstring stops the import on Python 3.13."""
+    for name, path in _files():
+        for node in ast.walk(_tree(path)):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                text = ast.get_docstring(node) or ""
+                assert text.encode(errors="replace").decode() == text, name
