@@ -113,9 +113,10 @@ _PARTS = {
     "the day of the week": "reward follows the day of the week",
     "the context by hour": "reward depends on the context",
     "with a slow deviation": "arms change slowly",
-    "no season": "reward follows neither hour nor weekday",
 }
 """What a structural model says, part by part, in a sentence."""
+_NO_SEASON = "no season"
+"""Not told: a small effect of the hour looks like none for thousands of decisions."""
 
 
 def beliefs_of(policy: Any, labels: dict[int, str], calendar: bool) -> list[tuple[str, float]]:
@@ -130,7 +131,11 @@ def beliefs_of(policy: Any, labels: dict[int, str], calendar: bool) -> list[tupl
         words = [_with_labels(belief.words, labels, calendar)]
         if belief.family == "structural":
             parts = belief.words.removeprefix("follows ").split(", ")
-            words = [_PARTS.get(part, f"reward {part.removeprefix('and ')}") for part in parts]
+            words = [
+                _PARTS.get(part, f"reward {part.removeprefix('and ')}")
+                for part in parts
+                if part != _NO_SEASON
+            ]
         for part in words:
             chances[part] = chances.get(part, 0.0) + belief.weight
     ranked = sorted(chances.items(), key=lambda item: -item[1])

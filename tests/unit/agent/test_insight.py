@@ -129,6 +129,13 @@ def test_a_belief_is_told_only_where_all_models_that_hold_it_are_sure_together()
     assert beliefs_of(policy, {}, False) == []
 
 
+def test_that_no_season_shows_is_not_told() -> None:
+    words = "no season, with a slow deviation"
+    beliefs = (Belief(words, "structural", 0.99),)
+    policy = SimpleNamespace(explain=lambda _: SimpleNamespace(beliefs=beliefs))
+    assert beliefs_of(policy, {}, False) == [("arms change slowly", 0.99)]
+
+
 def test_tide_says_nothing_of_time_after_a_few_decisions() -> None:
     agent = ServedAgent.memory(**{**SHOP, "policy": "tide"}, training="manual")
     serve(agent, 0, 10)
