@@ -62,7 +62,7 @@ _DECLARED: tuple[Declared, ...] = (
      "recurrent neural-linear posterior sampling"),
     ("nlps", "policies.presets", "NlpsParameters", "nlps", {},
      "feedforward neural-linear posterior sampling"),
-    ("structural-ts", "tide.structural", "NoParameters", "StructuralThompson", {"version": 4},
+    ("structural-ts", "tide.structural", "NoParameters", "StructuralThompson", {"version": 5},
      "Thompson sampling over structural time-series models: hours, weekdays, context, deviations"),
     ("tide", "tide", "TideParameters", "Tide", {"version": 9},
      "posterior sampling over models of time: hours, weekdays, context, and patterns in rounds"),
