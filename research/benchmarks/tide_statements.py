@@ -41,6 +41,8 @@ _NAMES = {
     "slow deviation": "drift", "repeats every": "period",
 }  # fmt: skip
 """What a belief of structural models names, and the fact that makes it true."""
+UNTOLD = "no season"
+"""What agents do not tell: small effects look like none for thousands of decisions."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,7 @@ def statements(policy: Any, means: FloatArray, facts: tuple[str, ...]) -> list[d
         count, right = judge_hours(span, means)
         found.append(("hours", str(span), right >= 0.9 * count, count, right))
     for belief in explanation.beliefs:
-        if belief.weight >= SURE:
+        if belief.weight >= SURE and belief.words != UNTOLD:
             right_now = judge_belief(belief.words, belief.family, facts)
             found.append(("belief", belief.words, right_now, 0, 0))
     return [dict(zip(FIELDS[3:], one, strict=True)) for one in found]
