@@ -29,10 +29,10 @@ from tidepull.experiments.selection import open_search
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import Suite, load_suite
 from tidepull.paper.details import claim_blocks, detail_blocks
+from tidepull.paper.html import html_parts
 from tidepull.paper.page import (
     PaperResults,
     draw,
-    html_parts,
     paper_results,
     results_blocks,
     tally,

@@ -6,12 +6,10 @@ Markdown and shows it as HTML at the top of its report; `details.py` has everyth
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from importlib.resources import files
 from math import ceil
 from pathlib import Path
@@ -52,7 +50,7 @@ from tidepull.reporting.frames import Frame, Study
 from tidepull.reporting.published import SEARCH_TRIALS
 from tidepull.reporting.result_tables import trials_text
 from tidepull.reporting.stats import sensitivities
-from tidepull.reporting.tables import Cell, Table, number, to_html, to_markdown
+from tidepull.reporting.tables import Cell, Table, number, to_markdown
 from tidepull.reporting.traces import POINTS, Band, Examined, TrialSummary, examined
 
 Block: TypeAlias = str | Table
@@ -420,43 +418,3 @@ def _draw_authors(cells: Sequence[AuthorsCell], path: Path) -> None:
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     figures.unbox(axes, grid="x")
     figures.save(figure, [path])
-
-
-def html_parts(blocks: Iterable[Block]) -> Iterator[str]:
-    """Blocks as HTML for the top of a report, which has pictures of its own."""
-    for block in blocks:
-        if isinstance(block, Table):
-            yield _cells_of_lines(block) if block.name == "paper-table" else to_html(block)
-        elif heading := re.match(r"(#+) (.*)", block):
-            level = max(2, len(heading[1]))
-            yield f"<h{level}>{_marked(heading[2])}</h{level}>"
-            yield from html_parts([rest] if (rest := block[heading.end() :].strip()) else [])
-        elif block.startswith("- "):
-            items = "".join(f"<li>{_marked(line[2:])}</li>" for line in block.splitlines())
-            yield f"<ul>{items}</ul>"
-        elif block.startswith("```"):
-            yield f"<pre>{escape(block.strip('`').strip())}</pre>"
-        elif not block.startswith("!["):
-            yield f"<p>{_marked(block)}</p>"
-
-
-def _cells_of_lines(table: Table) -> str:
-    """Render a table whose cells have several lines, without sorting."""
-    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
-    body = "".join(
-        f'<tr><th scope="row">{_marked(row[0].text)}</th>'
-        + "".join(f"<td>{_marked(cell.text)}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in table.rows
-    )
-    return (
-        f'<figure class="table"><figcaption>{escape(table.title)}</figcaption><div class=scroll tabindex=0>'
-        f"<table id={table.name}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></figure>"
-    )
-
-
-def _marked(text: str) -> str:
-    html = escape(text).replace("&lt;br&gt;", "<br>")
-    html = re.sub(r"`(.+?)`", r"<code>\1</code>", html)
-    html = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html)
-    return re.sub(r"\*(.+?)\*", r"<i>\1</i>", html)

@@ -9,7 +9,8 @@ from tests.unit.reporting.making import around, make_study
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite
 from tidepull.paper.details import detail_blocks
-from tidepull.paper.page import draw, html_parts, paper_results, results_blocks, write_page
+from tidepull.paper.html import html_parts
+from tidepull.paper.page import draw, paper_results, results_blocks, write_page
 from tidepull.paper.studies import combined, in_column, main_groups
 from tidepull.paper.table import chosen_table, overview
 from tidepull.reporting import published
