@@ -131,11 +131,8 @@ def beliefs_of(policy: Any, labels: dict[int, str], calendar: bool) -> list[tupl
         words = [_with_labels(belief.words, labels, calendar)]
         if belief.family == "structural":
             parts = belief.words.removeprefix("follows ").split(", ")
-            words = [
-                _PARTS.get(part, f"reward {part.removeprefix('and ')}")
-                for part in parts
-                if part != _NO_SEASON
-            ]
+            parts = [part.removeprefix("and ") for part in parts if part != _NO_SEASON]
+            words = [_PARTS.get(part, f"reward {part}") for part in parts]
         for part in words:
             chances[part] = chances.get(part, 0.0) + belief.weight
     ranked = sorted(chances.items(), key=lambda item: -item[1])
