@@ -19,6 +19,7 @@ from tidepull.tide.models.family import Layout
 from tidepull.tide.models.lagged import LAST_ARM, LAST_SUCCESS, last_event, last_success
 from tidepull.tide.models.linear import discounted, fourier, seasons, square, stationary
 from tidepull.tide.models.noise import NoisePrior
+from tidepull.tide.models.phases import equal_phases
 from tidepull.tide.models.spec import ADDED_SINE, NO_CLOCK, NO_COVARIATE, SINE, SQUARE, Spec
 from tidepull.tide.models.turns import turns
 from tidepull.types import FloatArray
@@ -42,6 +43,7 @@ hypotheses: st.SearchStrategy[Spec] = st.one_of(
     st.builds(last_event, flags),
     st.builds(last_success, flags),
     st.builds(turns, flags),
+    st.builds(equal_phases, st.integers(3, 24), periods, offsets),
 )
 any_column = st.sampled_from([NO_COVARIATE, *range(len(all_covariates()))])
 specs = st.builds(
@@ -55,6 +57,7 @@ specs = st.builds(
     appended=any_column,
     discount=discounts,
     contextual=flags,
+    phases=st.integers(2, 24),
 )
 rounds = st.integers(0, 10_000)
 
@@ -114,7 +117,8 @@ def test_kernel_locates_any_composition_as_its_definition_says(
         elif shape == ADDED_SINE:
             tau = np.append(tau, [math.cos(angle), math.sin(angle)])
         elif shape == SQUARE:
-            cell, squares = 2 * cell + math.floor((t + offset) / period) % 2, squares + 1
+            cell = spec.phases * cell + math.floor((t + offset) / period) % spec.phases
+            squares += 1
     if spec.regime_by != NO_COVARIATE:
         cell = cell * (N_ARMS + 1) + int(now.covariates[spec.regime_by])
     if spec.interaction != NO_COVARIATE:
@@ -123,7 +127,7 @@ def test_kernel_locates_any_composition_as_its_definition_says(
     assert found_cell == cell
     np.testing.assert_allclose(found_tau, tau, atol=1e-9)
     assert len(tau) == spec.width
-    assert spec.n_regimes(N_ARMS) == 2**squares * (
+    assert spec.n_regimes(N_ARMS) == spec.phases**squares * (
         1 if spec.regime_by == NO_COVARIATE else N_ARMS + 1
     )
 
