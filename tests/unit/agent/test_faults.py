@@ -466,7 +466,7 @@ def test_agent_in_a_directory_that_cannot_be_written_can_be_read(tmp_path: Path)
         "os.setgid(65534); os.setuid(65534); "
         "print(Agent(sys.argv[1], read_only=True).state().decisions)"
     )
-    for folder in (*tmp_path.parents[:2], tmp_path):
+    for folder in (*tmp_path.parents[:3], tmp_path):
         folder.chmod(folder.stat().st_mode | 0o005)
     shown = subprocess.run(
         [sys.executable, "-c", program, str(path)], capture_output=True, text=True
