@@ -226,7 +226,7 @@ def test_waiting_for_the_compiler_ends_when_a_service_stops(
     monkeypatch.setattr(compiler, "_DISABLED", False)
     monkeypatch.setattr(compiler, "is_warm", lambda: False)
     monkeypatch.setattr(compiler, "_start", lambda: forever)
-    monkeypatch.setattr(compiler._permission, "given", False)
+    monkeypatch.setattr(compiler._permission, "held", False)
     answers = iter([False, True])
     assert compiler.wait(stopping=lambda: next(answers))
     assert list(answers) == []
