@@ -134,6 +134,7 @@ def real_app(folder: str, spent: Spent) -> Any:
     from tidepull.service.server import ServerConfig, prepare
 
     ServedAgent.choose_ahead = spent.timed("deciding", ServedAgent.choose_ahead)
+    ServedAgent.choose_each_ahead = spent.timed("deciding", ServedAgent.choose_each_ahead)
     ServedAgent.reward_ahead = spent.timed("learning", ServedAgent.reward_ahead)
     ServedAgent.commit = spent.timed("disk", ServedAgent.commit)  # type: ignore[method-assign]
     ServedAgent.slice = spent.timed("upkeep", ServedAgent.slice)  # type: ignore[method-assign]

@@ -50,7 +50,7 @@ from tidepull.agent.settings import (
     plain_settings,
 )
 from tidepull.agent.shadow import OwnPolicy, Shadow, ShadowReport, basis_of, evaluate
-from tidepull.errors import LedgerError, ParameterError, RewardError, TidepullError
+from tidepull.errors import InputError, LedgerError, ParameterError, RewardError, TidepullError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
 
@@ -377,6 +377,17 @@ class Agent:
             last = max((pending.latest for pending in batch), default=0)
             decisions = [self._decision_of(pending) for pending in batch]
             return decisions, self._commands.number_to_wait_for(last)
+
+    def _choose_each(self, requests: Sequence[Request]) -> list[tuple[Decision, int] | InputError]:
+        """Make decisions of several callers before they are durable: each with the number of the
+        record to wait for, or why it is refused."""
+        with self._lock:
+            made = self._ready().decide_each(requests)
+            number = self._commands.number_to_wait_for
+            return [
+                one if isinstance(one, InputError) else (self._decision_of(one), number(one.latest))
+                for one in made
+            ]
 
     # ---- rewards
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from enum import Enum
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -97,6 +97,10 @@ class Request(NamedTuple):
     caller: Caller = Caller.PROCESS
     baseline: str | None = None
 
+
+Prepared = tuple[DecisionInputs, float] | PendingDecision | InputError | None
+"""What becomes of a request: a decision to make (and by which moment it is judged what still
+waits), the one that was made for its id, why it is refused, or None: one before it has its id."""
 
 SETTLED_AT_ONCE = 2
 """Overdue decisions that a call settles at most. A call makes at most one, so that a backlog
@@ -350,22 +354,35 @@ class CommandHandler:
         """Make decisions, all of them or none; the same id again, with the same request, is the
         same decision again. All arms are chosen before the first record is made, which takes a
         tenth less time than one decision after the other."""
-        by_id: dict[str, Request] = {}
-        prepared: list[PendingDecision | tuple[DecisionInputs, float] | None] = []
-        for n, request in enumerate(requests):
+        prepared = self._prepare_all(requests)
+        for n, one in enumerate(prepared):
+            if isinstance(one, InputError):
+                raise (type(one)(f"decisions[{n}]: {one}") if len(requests) > 1 else one) from None
+        self._require_fitting([one[0].cleaned for one in prepared if isinstance(one, tuple)])
+        return cast(list[PendingDecision], self._decide_prepared(requests, prepared))
+
+    def decide_each(self, requests: Sequence[Request]) -> list[PendingDecision | InputError]:
+        """Make decisions that have nothing to do with each other: each, or why it is refused."""
+        if self.state.learning.schema is not None:
+            return self._decide_prepared(requests, self._prepare_all(requests))
+        decisions = list[PendingDecision | InputError]()
+        for request in requests:  # each may change what the next must fit
+            decisions += self._decide_prepared([request], self._prepare_all([request]))
+        return decisions
+
+    def _prepare_all(self, requests: Sequence[Request]) -> list[Prepared]:
+        prepared, by_id = list[Prepared](), dict[str, Request]()
+        for request in requests:
             try:
-                again = request.id is not None and request.id in by_id
-                if request.id is not None and by_id.setdefault(request.id, request) != request:
-                    raise ConflictError(
-                        f"id {request.id!r} is in this batch twice, with different requests"
-                    )
-                prepared.append(None if again else self._prepare(request))
+                prepared.append(self._prepare(request, by_id))
             except InputError as error:
-                raise (
-                    type(error)(f"decisions[{n}]: {error}") if len(requests) > 1 else error
-                ) from None
+                prepared.append(error)
+        return prepared
+
+    def _decide_prepared(
+        self, requests: Sequence[Request], prepared: Sequence[Prepared]
+    ) -> list[PendingDecision | InputError]:
         fresh = [one for one in prepared if isinstance(one, tuple)]
-        self._require_fitting([inputs.cleaned for inputs, _ in fresh])
         with self._step() if fresh else nullcontext():
             if fresh:
                 self._do_owed_slices()
@@ -376,29 +393,33 @@ class CommandHandler:
                 for request, one in zip(requests, prepared, strict=True)
             ]
 
-    def _prepare(self, request: Request) -> PendingDecision | tuple[DecisionInputs, float]:
-        """A decision that was made already, or one to make."""
-        pending = None if request.id is None else self.decisions.named(request.id)
-        if pending is None:
-            return self.check_inputs(
-                request.context,
-                request.arms,
-                request.subject,
-                request.at,
-                request.caller,
-                request.baseline,
-            )
-        self._require_same(request, pending)
-        return pending
+    def _prepare(self, request: Request, by_id: dict[str, Request]) -> Prepared:
+        """A decision to make, or the one that its id has; `by_id` are requests before it."""
+        id = request.id
+        if id is not None and id in by_id:
+            if by_id[id] != request:
+                raise ConflictError(f"id {id!r} is in this batch twice, with different requests")
+            return None
+        pending = None if id is None else self.decisions.named(id)
+        if pending is not None:
+            self._require_same(request, pending)
+        prepared = pending or self.check_inputs(
+            request.context,
+            request.arms,
+            request.subject,
+            request.at,
+            request.caller,
+            request.baseline,
+        )
+        if id is not None:
+            by_id[id] = request
+        return prepared
 
     def _decided(
-        self,
-        request: Request,
-        prepared: PendingDecision | tuple[DecisionInputs, float] | None,
-        chosen: Iterator[tuple[int, Choice]],
-    ) -> PendingDecision:
-        """The decision of a request: one that was made, also by this batch (None), or the next of
-        those that were chosen."""
+        self, request: Request, prepared: Prepared, chosen: Iterator[tuple[int, Choice]]
+    ) -> PendingDecision | InputError:
+        """The decision of a request; where it is to be made, the next of those that were
+        chosen."""
         if isinstance(prepared, tuple):
             pending = self._add(prepared[0], next(chosen), request.id)
             if request.deferred:

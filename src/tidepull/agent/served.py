@@ -25,6 +25,7 @@ class ServedAgent(Agent):
     before anybody is told of it."""
 
     choose_ahead = Agent._choose_all
+    choose_each_ahead = Agent._choose_each
     reward_ahead = Agent._record_reward
     rows_aside = Agent._rows
     has_work = Agent._has_work

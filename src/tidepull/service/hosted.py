@@ -21,12 +21,15 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from itertools import groupby
 from typing import Any, NamedTuple, TypeVar, cast
 
+from tidepull.agent.commands import Request
+from tidepull.agent.decisions import Decision
 from tidepull.agent.insight import Insight
 from tidepull.agent.point_in_time import PointInTime
 from tidepull.agent.served import ServedAgent
-from tidepull.errors import LedgerError
+from tidepull.errors import InputError, LedgerError
 from tidepull.service.metrics import Metrics
 from tidepull.service.problem_details import HttpError
 
@@ -56,9 +59,13 @@ that it made is kept."""
 
 
 class _QueuedStep(NamedTuple):
-    make: Callable[[ServedAgent], Any]
+    make: Callable[[ServedAgent], Any] | Request
     answer: Callable[[ServedAgent, Any], Any] | None
     future: asyncio.Future[Any]
+
+
+_StepResult = tuple[_QueuedStep, Any, BaseException | None]
+"""A step with its result, or its error."""
 
 
 class _Turn(NamedTuple):
@@ -130,7 +137,9 @@ class HostedAgent:
         return not self._aside
 
     def make(
-        self, make: Callable[[ServedAgent], Made], answer: Callable[[ServedAgent, Made], T]
+        self,
+        make: Callable[[ServedAgent], Made] | Request,
+        answer: Callable[[ServedAgent, Made], T],
     ) -> asyncio.Future[T]:
         """Make a step; `answer` is called with it afterwards, and waits for its commit."""
         if self._waiting >= MAX_WAITING:
@@ -143,6 +152,10 @@ class HostedAgent:
         if self._stuck:
             raise _no_answer()
         return self._put(make, answer)
+
+    def choose(self, request: Request) -> asyncio.Future[Decision]:
+        """Make a decision, together with others that wait; done when it is on disk."""
+        return self.make(request, _committed)
 
     def durable(self, make: Callable[[ServedAgent], tuple[T, int]]) -> asyncio.Future[T]:
         """Make a step that returns its result and its number; done when it is on disk."""
@@ -283,7 +296,10 @@ class HostedAgent:
 
     def _turn(self, steps: list[_QueuedStep]) -> _Turn:
         """Make steps, then answer them; in a thread."""
-        results = [_result_of(self.agent, step) for step in steps]
+        results = list[_StepResult]()
+        for is_decision, run in groupby(steps, lambda step: isinstance(step.make, Request)):
+            run_all = _decisions_of if is_decision else _results_of
+            results += run_all(self.agent, list(run))
         self._committing_since = time.monotonic()
         started, safe, failure = time.perf_counter(), 0, None
         outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
@@ -308,13 +324,27 @@ def _no_answer() -> HttpError:
     )
 
 
-def _result_of(
-    agent: ServedAgent, step: _QueuedStep
-) -> tuple[_QueuedStep, Any, BaseException | None]:
+def _results_of(agent: ServedAgent, steps: list[_QueuedStep]) -> list[_StepResult]:
+    results = list[_StepResult]()
+    for step in steps:
+        try:
+            make = cast(Callable[[ServedAgent], Any], step.make)
+            results.append((step, make(agent), None))
+        except Exception as error:
+            results.append((step, None, error))
+    return results
+
+
+def _decisions_of(agent: ServedAgent, steps: list[_QueuedStep]) -> list[_StepResult]:
+    """Decisions of several callers; one after the other they cost more."""
     try:
-        return step, step.make(agent), None
+        decisions = agent.choose_each_ahead([cast(Request, step.make) for step in steps])
     except Exception as error:
-        return step, None, error
+        return [(step, None, error) for step in steps]
+    return [
+        (step, None, one) if isinstance(one, InputError) else (step, one, None)
+        for step, one in zip(steps, decisions, strict=True)
+    ]
 
 
 def _committed(agent: ServedAgent, step: tuple[T, int]) -> T:

@@ -37,7 +37,7 @@ async def choose(call: Call, body: ChooseBody) -> DecisionMade:
     """Choose an arm. The decision is on disk before the answer leaves."""
     request = _request(body, _key(call), call.caller)
     hosted = await call.agent()
-    (decision,) = await hosted.durable(lambda agent: agent.choose_ahead([request]))
+    decision = await hosted.choose(request)
     call.service.metrics.decided(call.name)
     call.service.schedule_upkeep(hosted)
     return _decision_shown(decision)
